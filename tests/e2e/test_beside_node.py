@@ -23,6 +23,7 @@ SUITES = [
     "signing",
     "small",
     "unpacking",
+    "utility",
     "zipping",
 ]
 

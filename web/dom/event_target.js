@@ -202,6 +202,11 @@ export function countListeners(target, type) {
   return listsOf(target).get(type)?.length ?? 0;
 }
 
+/** The callbacks that a target has for an event, for node:events. */
+export function listenersOf(target, type) {
+  return (listsOf(target)?.get(type) ?? []).map((listener) => listener.callback);
+}
+
 /**
  * An event handler attribute such as `onabort`: one listener that keeps its position when the handler changes.
  * https://html.spec.whatwg.org/multipage/webappapis.html#event-handler-idl-attributes

@@ -220,4 +220,16 @@ Object.assign(strict, shared, {
   deepEqual: deepStrictEqual, equal: strictEqual, notDeepEqual: notDeepStrictEqual, notEqual: notStrictEqual,
 });
 
+/** https://nodejs.org/api/assert.html#class-assertassert: assertions with options of their own. */
+export class Assert {
+  constructor({ strict: isStrict = true } = {}) {
+    for (const [name, method] of Object.entries(isStrict ? strict : assert)) {
+      if (name !== "Assert" && name !== "strict") this[name] = method;
+    }
+  }
+}
+
+assert.Assert = Assert;
+strict.Assert = Assert;
+
 export default assert;

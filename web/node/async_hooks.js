@@ -121,7 +121,7 @@ export function triggerAsyncId() {
 }
 
 export function executionAsyncResource() {
-  return {};
+  return { __proto__: null };
 }
 
 export const asyncWrapProviders = Object.freeze({ __proto__: null });

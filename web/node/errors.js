@@ -18,9 +18,17 @@ export function describe(value) {
     const name = value.constructor?.name;
     return name ? `an instance of ${name}` : inspect(value, { depth: -1 });
   }
-  if (typeof value === "string" && value.length > 28) return describe(`${value.slice(0, 25)}...`);
+  if (typeof value === "string") {
+    const text = value.length > 28 ? `${value.slice(0, 25)}...` : value;
+    return `type string (${text.includes("'") ? JSON.stringify(text) : `'${text}'`})`;
+  }
   const text = inspect(value);
   return `type ${typeof value} (${text.length > 40 ? `${text.slice(0, 25)}...` : text})`;
+}
+
+/** A value within a message. */
+export function shown(value) {
+  return typeof value === "object" || typeof value === "bigint" ? inspect(value) : `${String(value)}`;
 }
 
 const kindOf = (name) => (name.includes(".") ? "property" : "argument");

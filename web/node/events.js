@@ -1,7 +1,8 @@
 // https://nodejs.org/api/events.html
 import { isAbortSignal } from "../dom/abort.js";
+import { EventTarget, listenersOf } from "../dom/event_target.js";
 import { inspect } from "../internal/inspect.js";
-import { captureStores, withStores } from "../internal/async_context.js";
+import { lazy } from "../internal/lazy.js";
 import { AbortError, codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
 
 export const errorMonitor = Symbol("events.errorMonitor");
@@ -189,13 +190,13 @@ function requireSignal(signal) {
 
 // Subscribes to an emitter of Node or an event target of the web.
 function subscribe(target, event, listener, onlyOnce = false) {
-  if (typeof target?.on === "function") {
+  if (typeof target.on === "function") {
     if (onlyOnce) target.once(event, listener);
     else target.on(event, listener);
     return () => target.removeListener(event, listener);
   }
-  if (typeof target?.addEventListener !== "function") {
-    throw invalidArgument("emitter", "an instance of EventEmitter or EventTarget", target);
+  if (typeof target.addEventListener !== "function") {
+    throw invalidArgument("emitter", "an instance of EventEmitter", target);
   }
   target.addEventListener(event, listener, { once: onlyOnce });
   return () => target.removeEventListener(event, listener);
@@ -276,18 +277,33 @@ export function listenerCount(emitter, event) {
   return emitter.listenerCount(event);
 }
 
+function requireEmitter(emitter) {
+  if (!(emitter instanceof EventTarget)) throw invalidArgument("emitter", "an instance of EventEmitter or EventTarget", emitter);
+}
+
 export function getEventListeners(emitter, event) {
-  return typeof emitter.listeners === "function" ? emitter.listeners(event) : [];
+  if (typeof emitter.listeners === "function") return emitter.listeners(event);
+  requireEmitter(emitter);
+  return listenersOf(emitter, event);
 }
 
 export function getMaxListeners(emitter) {
-  return typeof emitter.getMaxListeners === "function" ? emitter.getMaxListeners() : defaultMaxListeners;
+  if (typeof emitter?.getMaxListeners === "function") return emitter.getMaxListeners();
+  requireEmitter(emitter);
+  return limits.get(emitter) ?? defaultMaxListeners;
 }
+
+/** A hook of Node's own code. */
+export function init() {}
 
 export function setMaxListeners(count = defaultMaxListeners, ...emitters) {
   requireLimit(count, "n");
   if (emitters.length === 0) defaultMaxListeners = count;
-  for (const emitter of emitters) emitter.setMaxListeners?.(count);
+  for (const emitter of emitters) {
+    if (typeof emitter.setMaxListeners === "function") emitter.setMaxListeners(count);
+    else if (emitter instanceof EventTarget) limits.set(emitter, count);
+    else throw invalidArgument("eventTargets", "an instance of EventEmitter or EventTarget", emitter);
+  }
 }
 
 /** https://nodejs.org/api/events.html#eventsaddabortlistenersignal-listener */
@@ -305,16 +321,40 @@ export function addAbortListener(signal, listener) {
 
 /** https://nodejs.org/api/events.html#class-eventseventemitterasyncresource-extends-eventemitter */
 export class EventEmitterAsyncResource extends EventEmitter {
-  #stores = captureStores();
+  #resource;
+
+  constructor(options = undefined) {
+    super(typeof options === "string" ? undefined : options);
+    const name = typeof options === "string" ? options : (options?.name ?? new.target.name);
+    const { AsyncResource } = lazy("node/async_hooks.js");
+    this.#resource = new AsyncResource(name, options);
+    this.#resource.eventEmitter = this;
+  }
 
   emit(event, ...args) {
-    return withStores(this.#stores, () => super.emit(event, ...args));
+    return this.#resource.runInAsyncScope(super.emit, this, event, ...args);
+  }
+
+  emitDestroy() {
+    this.#resource.emitDestroy();
+  }
+
+  get asyncId() {
+    return this.#resource.asyncId();
+  }
+
+  get triggerAsyncId() {
+    return this.#resource.triggerAsyncId();
+  }
+
+  get asyncResource() {
+    return this.#resource;
   }
 }
 
 Object.assign(EventEmitter, {
   EventEmitter, EventEmitterAsyncResource, addAbortListener, captureRejectionSymbol, errorMonitor, getEventListeners,
-  getMaxListeners, listenerCount, on, once, setMaxListeners, usingDomains: false,
+  getMaxListeners, init, listenerCount, on, once, setMaxListeners, usingDomains: false,
 });
 Object.defineProperty(EventEmitter, "defaultMaxListeners", {
   get: () => defaultMaxListeners,

@@ -6,7 +6,7 @@ import { responseState } from "../fetch/response.js";
 import { clearTimeout, setTimeout } from "../timers.js";
 import { URL } from "../url/url.js";
 import { Buffer } from "./buffer.js";
-import { codedError, invalidArgument, invalidValue, requireFunction, requireString } from "./errors.js";
+import { codedError, invalidArgument, invalidValue, requireFunction, requireString, shown } from "./errors.js";
 import { globalAgent } from "./http_agent.js";
 import { _checkIsHttpToken, headersSent, optionNotImplemented } from "./http_common.js";
 import { kOutHeaders } from "./http_headers.js";
@@ -102,7 +102,7 @@ export function ClientRequest(input, options = undefined, callback = undefined) 
   this.agent = toAgent(options, defaultAgent);
   const protocol = options.protocol || defaultAgent.protocol;
   const expected = this.agent.protocol || defaultAgent.protocol;
-  if (protocol !== expected) throw codedError(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${protocol}" not supported. Expected "${expected}"`);
+  if (protocol !== expected) throw codedError(TypeError, "ERR_INVALID_PROTOCOL", `Protocol "${shown(protocol)}" not supported. Expected "${expected}"`);
   this.protocol = protocol;
   const defaultPort = options.defaultPort || this.agent.defaultPort || defaultAgent.defaultPort;
   this.port = toPort(options.port || defaultPort || 80);

@@ -1,5 +1,5 @@
 // `node:_http_common`: tokens, header values and their checks, with the errors of Node.
-import { codedError } from "./errors.js";
+import { codedError, shown } from "./errors.js";
 
 const TOKEN = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;
 const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
@@ -26,7 +26,7 @@ export function _checkInvalidHeaderChar(value) {
 /** https://nodejs.org/api/http.html#httpvalidateheadernamename-label */
 export function validateHeaderName(name, label = undefined) {
   if (typeof name !== "string" || !name || !TOKEN.test(name)) {
-    throw codedError(TypeError, "ERR_INVALID_HTTP_TOKEN", `${label || "Header name"} must be a valid HTTP token ["${name}"]`);
+    throw codedError(TypeError, "ERR_INVALID_HTTP_TOKEN", `${label || "Header name"} must be a valid HTTP token ["${shown(name)}"]`);
   }
 }
 

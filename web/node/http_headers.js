@@ -84,7 +84,7 @@ export class HeaderMethods extends Stream {
     for (const key of Object.keys(headers)) {
       const [field, value] = isList ? headers[key] : [key, headers[key]];
       validateHeaderName(field, "Trailer name");
-      for (const each of [value].flat()) {
+      for (const each of Array.isArray(value) && value.length > 1 ? value : [value]) {
         if (_checkInvalidHeaderChar(each)) throw invalidCharacter("trailer content", field);
         this._trailer += `${field}: ${each}\r\n`;
       }
@@ -130,13 +130,15 @@ export function renderHead(message, firstLine, headers, unique) {
     else for (const each of value) put(name, each, isOwn);
   }
   const extra = [];
+  let length = null;
   if (message.sendDate && !found.has("date")) extra.push("Date", new Date().toUTCString());
   if (!message._removedConnection && !found.has("connection")) extra.push("Connection", message.shouldKeepAlive ? "keep-alive" : "close");
   if (!found.has("content-length") && !found.has("transfer-encoding")) {
     if (!message._hasBody) message.chunkedEncoding = false;
     else if (!message.useChunkedEncodingByDefault) message._last = true;
     else if (!found.has("trailer") && !message._removedContLen && typeof message._contentLength === "number") {
-      sent.push("Content-Length", `${message._contentLength}`);
+      length = `${message._contentLength}`;
+      extra.push("Content-Length", length);
     } else if (!message._removedTE) {
       extra.push("Transfer-Encoding", "chunked");
       message.chunkedEncoding = true;
@@ -148,5 +150,5 @@ export function renderHead(message, firstLine, headers, unique) {
   let text = firstLine;
   for (const list of [sent, extra]) for (let i = 0; i < list.length; i += 2) text += `${list[i]}: ${list[i + 1]}\r\n`;
   message._header = `${text}\r\n`;
-  message[kSent] = sent;
+  message[kSent] = length === null ? sent : [...sent, "Content-Length", length];
 }

@@ -1,6 +1,6 @@
 // https://nodejs.org/api/http.html#class-httpserver: a server serves the requests that `cloudflare:node` passes to its port.
 import { URL } from "../url/url.js";
-import { codedError, invalidValue, outOfRange, requireFunction, requireObject } from "./errors.js";
+import { codedError, invalidValue, outOfRange, requireFunction, requireObject, shown } from "./errors.js";
 import { EventEmitter } from "./events.js";
 import { _checkInvalidHeaderChar, chunkExpression, headersSent, invalidCharacter, notImplemented, optionNotImplemented } from "./http_common.js";
 import { kOutHeaders } from "./http_headers.js";
@@ -75,7 +75,7 @@ class ResponseMembers extends OutgoingMessage {
   writeHead(statusCode, reason = undefined, headers = undefined) {
     if (this._header) throw headersSent("write");
     const status = statusCode | 0;
-    if (status < 200 || status > 999) throw codedError(RangeError, "ERR_HTTP_INVALID_STATUS_CODE", `Invalid status code: ${statusCode}`);
+    if (status < 200 || status > 999) throw codedError(RangeError, "ERR_HTTP_INVALID_STATUS_CODE", `Invalid status code: ${shown(statusCode)}`);
     if (typeof reason === "string") this.statusMessage = reason;
     else {
       this.statusMessage ||= STATUS_CODES[status] || "unknown";

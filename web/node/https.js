@@ -17,7 +17,7 @@ export function Agent(options = undefined) {
 // Options of TLS that tell connections apart, in Node's order.
 const KEYS = [
   "ca", "cert", "clientCertEngine", "ciphers", "key", "pfx", "rejectUnauthorized", "servername", "minVersion", "maxVersion",
-  "secureProtocol", "crl", "honorCipherOrder", "ecdhCurve", "dhparam", "secureOptions", "sessionIdContext",
+  "secureProtocol", "crl", "honorCipherOrder", "ecdhCurve", "dhparam", "secureOptions", "sessionIdContext", "sigalgs",
 ];
 
 class AgentMembers extends HttpAgent {

@@ -4,6 +4,10 @@ import { addWebAdapters } from "./stream_adapters.js";
 
 addWebAdapters(Stream);
 
+// As in Node 24, whose code is newer than the package.
+Stream.setDefaultHighWaterMark(false, 65536);
+Stream.Duplex.prototype.destroy = Stream.Writable.prototype.destroy; // a corked write learns that the stream is destroyed
+
 export const {
   Duplex,
   PassThrough,

@@ -4,3 +4,4 @@ export {
   ReadableStreamBYOBRequest, ReadableStreamDefaultController, ReadableStreamDefaultReader, TransformStream,
   TransformStreamDefaultController, WritableStream, WritableStreamDefaultController, WritableStreamDefaultWriter,
 } from "../streams/streams.js";
+export const { CompressionStream, DecompressionStream, TextDecoderStream, TextEncoderStream } = globalThis;

@@ -1,14 +1,20 @@
 // https://nodejs.org/api/util.html
-import { isAbortSignal } from "../dom/abort.js";
+import { AbortController, isAbortSignal } from "../dom/abort.js";
 import { formatArguments } from "../console_format.js";
 import { TextDecoder } from "../encoding/text_decoder.js";
 import { TextEncoder } from "../encoding/text_encoder.js";
 import { inspect as inspectValue } from "../internal/inspect.js";
-import { codedError, invalidArgument, requireFunction, requireNumber, requireObject, requireString } from "./errors.js";
+import { codedError, invalidArgument, requireFunction, requireObject, requireString } from "./errors.js";
 import { isDeepEqual } from "./deep_equal.js";
 import { MIMEParams, MIMEType } from "./mime_type.js";
 import { getBuiltIn } from "./modules.js";
 import { parseArgs } from "./parse_args.js";
+import { parseEnv as parseEnvText } from "./parse_env.js";
+import { colors, styles, styleText } from "./util_styles.js";
+import {
+  _errnoException, _exceptionWithHostPort, _extend, convertProcessSignalToExitCode, diff, getCallSites, getSystemErrorMap,
+  getSystemErrorMessage, getSystemErrorName, setTraceSigInt,
+} from "./util_system.js";
 
 const custom = Symbol.for("nodejs.util.inspect.custom");
 const promisified = Symbol.for("nodejs.util.promisify.custom");
@@ -34,8 +40,8 @@ Object.assign(inspect, {
     showHidden: false, depth: 2, colors: false, customInspect: true, showProxy: false, maxArrayLength: 100, maxStringLength: 10000,
     breakLength: 80, compact: 3, sorted: false, getters: false, numericSeparator: false,
   },
-  colors: {},
-  styles: {},
+  colors,
+  styles,
 });
 
 export function format(...args) {
@@ -104,16 +110,49 @@ export function deprecate(original, message, code = undefined) {
 }
 
 export function inherits(constructor, superConstructor) {
-  requireFunction(constructor, "ctor");
-  requireFunction(superConstructor, "superCtor");
+  if (constructor === undefined || constructor === null) throw invalidArgument("ctor", "of type function", constructor);
+  if (superConstructor === undefined || superConstructor === null) throw invalidArgument("superCtor", "of type function", superConstructor);
   if (superConstructor.prototype === undefined) throw invalidArgument("superCtor.prototype", "of type object", undefined);
   Object.defineProperty(constructor, "super_", { value: superConstructor, writable: true, configurable: true });
   Object.setPrototypeOf(constructor.prototype, superConstructor.prototype);
 }
 
-/** A logger that is always off: there is no NODE_DEBUG. */
-export function debuglog() {
-  return Object.assign(() => {}, { enabled: false });
+const patterns = new Map(); // NODE_DEBUG -> function that tells whether it names a section
+
+function namesSection(list, section) {
+  if (!patterns.has(list)) {
+    const parts = list.split(",").map((part) => part.trim().toUpperCase().split("*"));
+    patterns.set(list, (name) => parts.some(([first, ...rest]) => (rest.length === 0 ? name === first : name.startsWith(first) && name.endsWith(rest.at(-1)))));
+  }
+  return patterns.get(list)(section);
+}
+
+/** https://nodejs.org/api/util.html#utildebuglogsection-callback: logs if the variable NODE_DEBUG names the section. */
+export function debuglog(section, callback = undefined) {
+  const name = `${section}`.toUpperCase();
+  const isEnabled = () => namesSection(getBuiltIn("process").env.NODE_DEBUG ?? "", name);
+  const logger = (...args) => {
+    if (isEnabled()) globalThis.console.error(`${name}: ${format(...args)}`);
+  };
+  if (typeof callback === "function") callback(logger);
+  return Object.defineProperty(logger, "enabled", { get: isEnabled, configurable: true, enumerable: true });
+}
+
+/** An older function of Node. */
+export function log(...args) {
+  const now = new Date();
+  const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][now.getMonth()];
+  const { console } = globalThis;
+  Reflect.apply(console.log, console, ["%s - %s", `${now.getDate()} ${month} ${now.toTimeString().slice(0, 8)}`, format(...args)]);
+}
+
+export function transferableAbortController() {
+  return new AbortController();
+}
+
+export function transferableAbortSignal(signal) {
+  if (!isAbortSignal(signal)) throw invalidArgument("signal", "an instance of AbortSignal", signal);
+  return signal;
 }
 
 export function isDeepStrictEqual(a, b) {
@@ -129,17 +168,6 @@ export function toUSVString(text) {
   return `${text}`.toWellFormed();
 }
 
-/** Returns text without colours: a log has none. */
-export function styleText(style, text) {
-  requireString(text, "text");
-  return text;
-}
-
-export function getSystemErrorName(number) {
-  requireNumber(number, "err");
-  return `Unknown system error ${number}`;
-}
-
 export async function aborted(signal, resource) {
   if (!isAbortSignal(signal)) throw invalidArgument("signal", "an instance of AbortSignal", signal);
   if (resource === null || typeof resource !== "object") throw invalidArgument("resource", "of type object", resource);
@@ -149,6 +177,15 @@ export async function aborted(signal, resource) {
   });
 }
 
+export function parseEnv(content) {
+  requireString(content, "content");
+  return parseEnvText(content);
+}
+
+export {
+  _errnoException, _exceptionWithHostPort, _extend, convertProcessSignalToExitCode, diff, getCallSites, getSystemErrorMap,
+  getSystemErrorMessage, getSystemErrorName, setTraceSigInt, styleText,
+};
 export { MIMEParams, MIMEType, parseArgs, TextDecoder, TextEncoder };
 export const types = getBuiltIn("util/types");
 export { debuglog as debug };

@@ -10,9 +10,12 @@ import { outcomes } from "./run.js";
 import { cases as signing } from "./signing.js";
 import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
+import { cases as utility } from "./utility.js";
 import { cases as zipping } from "./zipping.js";
 
-const suites = { agreeing, buffer, certificates, files, inspecting, keys, odd_arguments: oddArguments, signing, small, unpacking, zipping };
+const suites = {
+  agreeing, buffer, certificates, files, inspecting, keys, odd_arguments: oddArguments, signing, small, unpacking, utility, zipping,
+};
 
 export default {
   async fetch(request) {
