@@ -94,6 +94,7 @@ class CallScope:
         "hops",
         "inside",
         "internal",
+        "is_kept",
         "is_over",
         "line",
         "messages",
@@ -135,6 +136,7 @@ class CallScope:
         self.trace: Trace | None = None  # set if calls are traced
         self.spans: list[OpSpan] | None = None  # spans of its ops, if its trace is kept
         self.is_over = False
+        self.is_kept = False  # it has connections of a Durable Object, and stays open after its response
         self.pending: dict[int, Cancellable | None] = {}  # ops in progress, by op id
         self.line: dict[int, tuple[Any, bytes, bytes]] = {}  # ops that wait for their turn, by op id: name, meta, body
         self._open: dict[int, Closable] = {}
@@ -156,6 +158,11 @@ class CallScope:
             self.external += 1
         else:
             self.internal += 1
+
+    def heard(self, is_socket: bool) -> None:
+        """A connection that may stay open for long has brought something: as for a WebSocket, that brings a budget."""
+        if is_socket and self.is_kept:
+            self.messages += 1
 
     def count_internal(self, count: int) -> None:
         """Count ops that were made without asking, here and for all calls that led to this one."""

@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "6de85ae98e5c7b46"
+WIRE_HASH = "079691a158ab0e93"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -77,7 +77,7 @@ class Frame(IntEnum):
     STORED = 23
     # engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
     RESET = 24
-    # engine: About a hibernatable WebSocket of a slot. What: 1 accepted (u8 flags, tags), 2 it is the response of a call (u32 call id; 101 follows), 3 more of its messages to the client, 4 its attachment, 5 the automatic response (u32 length, request, response), 6 the time limit of events (u32 ms), 7 the object has timers and asks for a call that they run in. Socket is 0 from 5 on.
+    # engine: About a hibernatable WebSocket of a slot. What: 1 accepted (u8 flags, tags), 2 it is the response of a call (u32 call id; 101 follows), 3 more of its messages to the client, 4 its attachment, 5 the automatic response (u32 length, request, response), 6 the time limit of events (u32 ms), 7 the object has timers and asks for a call that they run in, 8 a call has connections and stays open after its response (u32 call id, u32 1), or has none any more (u32 0). Socket is 0 from 5 on.
     SOCKET = 25
     # python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
     SOCKETS = 26

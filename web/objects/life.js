@@ -65,7 +65,7 @@ export class ObjectLife {
 
   #watch(call) {
     startTimer(() => {
-      if (native.hasTimers(call.id) || native.isBusy(call.id) || call.waits > 0) {
+      if (native.hasTimers(call.id) || native.isBusy(call.id) || call.waits + call.held > 0) {
         this.#watch(call);
         return;
       }

@@ -265,6 +265,7 @@ export function runLife(address, call) {
   const host = hosts.get(address.slot);
   if (host === undefined) return {};
   hostOfCall.set(call.id, host);
+  call.owner = host;
   call.onOver = () => hostOfCall.delete(call.id);
   host.life.begin(call);
   return new Promise(() => {}); // `life` ends the call

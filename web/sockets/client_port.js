@@ -1,8 +1,7 @@
 // The engine's side of a WebSocket that fetch() opened. Frames arrive by the op fetch.read and leave by fetch.write. Frames that
 // the server has not accepted yet are queued here.
-import { callOf } from "../internal/async_context.js";
-import { native } from "../internal/native.js";
 import { closeFrame, frame, FrameReader, tell } from "./frames.js";
+import { ConnectionCall } from "./holding.js";
 import { createClientSocket } from "./websocket.js";
 
 const PIECE = 128 * 1024; // most bytes of one write
@@ -11,7 +10,7 @@ const MUCH = 1024 * 1024; // ready() waits while this many bytes are unsent
 class ClientPort {
   #ops; // { read, write, handOver } of fetch
   #fetch; // its id
-  #call = callOf(native.getAsyncContext()); // the call that owns the ops
+  #call = new ConnectionCall(); // owns the ops
   #listener = null;
   #queue = []; // { bytes, size } of unsent frames; `size` counts as buffered
   #isSending = false;
@@ -30,11 +29,11 @@ class ClientPort {
   connect() {
     this.#requireCall();
     this.#isOver = true;
-    return this.#ops.handOver({ fetch: this.#fetch });
+    return this.#call.run(() => this.#ops.handOver({ fetch: this.#fetch }));
   }
 
   #requireCall() {
-    if (callOf(native.getAsyncContext()) === this.#call) return;
+    if (this.#call.isOurs) return;
     throw new Error(
       "Cannot perform I/O on behalf of a different request: a WebSocket that was opened while one request was handled cannot be used by another.",
     );
@@ -44,7 +43,8 @@ class ClientPort {
   start(listener) {
     this.#requireCall();
     this.#listener = listener;
-    this.#receive();
+    this.#call.hold();
+    this.#call.run(() => this.#receive());
   }
 
   async #receive() {
@@ -64,6 +64,7 @@ class ClientPort {
     }
     if (!hasClosed) listener.hear({ code: 1006, reason: "", clean: false });
     this.#drop();
+    this.#call.release();
   }
 
   /** Resolves when there is room for more. */
@@ -90,7 +91,7 @@ class ClientPort {
     if (this.#isOver) return;
     this.buffered += size;
     this.#queue.push({ bytes, size });
-    if (!this.#isSending) this.#send();
+    if (!this.#isSending) this.#call.run(() => this.#send());
   }
 
   async #send() {

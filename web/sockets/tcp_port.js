@@ -1,9 +1,8 @@
 // One TCP connection of this isolate, as bytes: cloudflare:sockets and node:net are built on it. Python has the connection and
-// closes it when the call that opened it ends.
+// closes it when the call that opened it ends; a Durable Object keeps that call open (holding.js).
 import { closeTcp, LOST, openTcp, readTcp, secureTcp, writeTcp } from "#bindings/tcp/tcp.js";
-import { callOf } from "../internal/async_context.js";
-import { native } from "../internal/native.js";
 import { wrongContext } from "../rpc/errors.js";
+import { ConnectionCall } from "./holding.js";
 
 const PIECE = 128 * 1024; // most bytes of one write
 const NO_SCOPE =
@@ -23,7 +22,7 @@ function cannotConnect(port, reason) {
 
 export class TcpPort {
   #number = ++last;
-  #call = callOf(native.getAsyncContext());
+  #call = new ConnectionCall();
   #port;
   #isOver = false;
   /** A callback for the moment when another request uses it: (error) => void. */
@@ -31,16 +30,17 @@ export class TcpPort {
 
   /** `tls`: undefined, or { name, ca, unchecked }. */
   constructor(host, port, tls = undefined) {
-    if (this.#call === undefined) throw new Error(NO_SCOPE);
+    if (!this.#call.isThere) throw new Error(NO_SCOPE);
     this.#port = port;
     const meta = { socket: this.#number, host, port };
     /** Resolves when it is connected. */
     this.opened = openTcp(tls === undefined ? meta : { ...meta, tls: true, ...tls }).then(({ meta: { failed } }) => {
       if (failed === undefined) return;
-      this.#isOver = true;
+      this.#end();
       throw cannotConnect(this.#port, failed);
     });
     this.opened.catch(() => {});
+    this.#call.hold(); // after the op: Python keeps a call that it knows
   }
 
   get isOver() {
@@ -49,7 +49,7 @@ export class TcpPort {
 
   /** I/O belongs to the request that began it. */
   #requireCall() {
-    if (callOf(native.getAsyncContext()) === this.#call) return;
+    if (this.#call.isOurs) return;
     const error = wrongContext();
     this.onMisuse?.(error);
     throw error;
@@ -59,7 +59,7 @@ export class TcpPort {
   async read() {
     this.#requireCall();
     if (this.#isOver) return null;
-    const { meta, body } = await this.#ask(readTcp({ socket: this.#number }));
+    const { meta, body } = await this.#ask(() => readTcp({ socket: this.#number }));
     if (body.length > 0) return body;
     return meta.ended ? null : this.read();
   }
@@ -69,19 +69,19 @@ export class TcpPort {
     this.#requireCall();
     for (let at = 0; at < bytes.length; at += PIECE) {
       if (this.#isOver) throw new Error(LOST);
-      await this.#ask(writeTcp({ socket: this.#number }, bytes.subarray(at, at + PIECE)));
+      await this.#ask(() => writeTcp({ socket: this.#number }, bytes.subarray(at, at + PIECE)));
     }
   }
 
   /** The peer gets no more bytes. */
   async end() {
     this.#requireCall();
-    if (!this.#isOver) await this.#ask(writeTcp({ socket: this.#number, ended: true }));
+    if (!this.#isOver) await this.#ask(() => writeTcp({ socket: this.#number, ended: true }));
   }
 
-  async #ask(answer) {
+  async #ask(op) {
     try {
-      return await answer;
+      return await this.#call.run(op);
     } catch (error) {
       throw new Error(LOST, { cause: error });
     }
@@ -91,16 +91,21 @@ export class TcpPort {
   async secure(tls) {
     this.#requireCall();
     if (this.#isOver) throw new Error(LOST);
-    const { meta } = await secureTcp({ socket: this.#number, ...tls });
+    const { meta } = await this.#call.run(() => secureTcp({ socket: this.#number, ...tls }));
     if (meta.failed === undefined) return;
-    this.#isOver = true;
+    this.#end();
     throw new Error("connection attempt failed", { cause: new Error(meta.failed) });
   }
 
   /** Ends it in any state. */
   close() {
     if (this.#isOver) return;
+    if (this.#call.isOurs) this.#call.run(() => closeTcp({ socket: this.#number }).catch(() => {}));
+    this.#end();
+  }
+
+  #end() {
     this.#isOver = true;
-    if (callOf(native.getAsyncContext()) === this.#call) closeTcp({ socket: this.#number }).catch(() => {});
+    this.#call.release();
   }
 }

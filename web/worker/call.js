@@ -47,6 +47,7 @@ export class Call {
     this.outgoing = null; // OutgoingBody of a streamed response body
     this.signal = null;
     this.waits = 0; // unsettled waitUntil() promises
+    this.held = 0; // open connections of a Durable Object (sockets/holding.js)
     this.answered = false; // nothing more is sent to the client
     this.canceled = false;
     this.head = ""; // head of the request
@@ -100,9 +101,8 @@ export class Call {
       this.refuseResult(result);
       return;
     }
-    const promise = Promise.resolve(result);
     calls.set(this.id, this);
-    promise.then(
+    Promise.resolve(result).then(
       (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
       (error) => this.fail(ErrorCode.EXCEPTION, error),
     );
@@ -149,7 +149,7 @@ export class Call {
   /** Sends the outcome of an event: bytes unchanged, any other value as JSON. */
   tell(status, value) {
     const body = value instanceof Uint8Array ? value : JSON.stringify(value ?? {});
-    const done = status === 200 && this.waits === 0; // a failure is sent first, so that Python reads it before the end of the call
+    const done = status === 200 && this.waits + this.held === 0; // a failure is sent first, so that Python reads it before the end of the call
     if (native.respond(this.id, status, "", body, done)) {
       this.answered = true;
       this.finishIfDone();
@@ -187,8 +187,7 @@ export class Call {
       return;
     }
     if (body === null || typeof body === "string" || body instanceof Uint8Array) {
-      const done = this.waits === 0;
-      if (native.respond(this.id, status, head, body, done)) {
+      if (native.respond(this.id, status, head, body, this.waits + this.held === 0)) {
         this.answered = true;
         this.finishIfDone();
         return;
@@ -232,7 +231,7 @@ export class Call {
     Promise.resolve(far.connect(this)).then(
       () => {
         if (this.canceled) return;
-        native.respond(this.id, 101, head, null, this.waits === 0);
+        native.respond(this.id, 101, head, null, this.waits + this.held === 0);
         this.answered = true;
         this.finishIfDone();
       },
@@ -285,8 +284,20 @@ export class Call {
     this.finishIfDone();
   }
 
+  /** A connection of an object is open: the call stays open with it. */
+  hold() {
+    if (this.held++ === 0) native.keepCall(this.owner.slot, this.id, true);
+    calls.set(this.id, this);
+  }
+
+  letGo() {
+    if (this.held === 0 || --this.held > 0) return; // it was cancelled, or has others
+    native.keepCall(this.owner.slot, this.id, false);
+    this.finishIfDone();
+  }
+
   isOver() {
-    return this.answered && this.waits === 0;
+    return this.answered && this.waits + this.held === 0;
   }
 
   finishIfDone() {
@@ -307,7 +318,7 @@ export class Call {
   /** From the engine: the client disconnected. With `atOnce` the time is up, and waitUntil() promises are dropped too. */
   cancel(atOnce) {
     if (atOnce) {
-      this.waits = 0;
+      this.waits = this.held = 0;
       this.mayEnd = null;
     }
     const reason = new DOMException("The client disconnected.", "AbortError");

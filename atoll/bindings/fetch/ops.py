@@ -219,6 +219,7 @@ class Fetch(Binding):
         except Exception:
             lane.drop(number)
             raise
+        call.scope.heard(fetching.is_socket)
         ended = not chunk or fetching.is_read(raw)
         if ended:
             lane.drop(number)

@@ -121,6 +121,7 @@ class Tcp(Binding):
         connection = socket.connection
         data = await connection.read()
         sockets.places.touch(socket.place)
+        call.scope.heard(True)
         return Reply({"ended": not data or connection.at_end}, data)
 
     @op("tcp.write", free=True)

@@ -140,7 +140,7 @@ class CallTable(CallPort):
         """Have the engine end a call. With CANCELED, waitUntil may go on for a while; with WALL it may not."""
         call.state = CANCELLED
         call.forced = code == ErrorCode.WALL
-        call.deadline = self._clock() + (CANCEL_SECONDS if call.forced else WAIT_UNTIL_SECONDS)
+        call.deadline = self._clock() + CANCEL_SECONDS if call.forced else self._last_moment(call)
         if call.unsent:
             self._bodies.drop(call)
         self.link.send(encode_cancel(call.worker, call.id, code))
@@ -218,8 +218,7 @@ class CallTable(CallPort):
             call.caller = NOBODY
             self._settle(call, isolate, _OK, cpu_us)
         elif flags & _END:
-            call.state = ENDED
-            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            self.responded(call)
             call.caller.on_response(status, head, body, True)
         else:
             call.state = RESPONDED
@@ -227,6 +226,16 @@ class CallTable(CallPort):
             if status == 101:
                 self._become_socket(call)
             call.caller.on_response(status, head, body, False)
+
+    def responded(self, call: Call) -> None:
+        """The response is over: the call may go on for a while, or as long as it has connections of an object."""
+        call.state = ENDED
+        call.deadline = self._last_moment(call)
+        if call.deadline == NEVER and not call.is_socket:
+            self._become_socket(call)
+
+    def _last_moment(self, call: Call) -> float:
+        return NEVER if call.scope is not None and call.scope.is_kept else self._clock() + WAIT_UNTIL_SECONDS
 
     def _become_socket(self, call: Call) -> None:
         """Count the call as a socket. It may stay open for days: it takes no room of calls, but keeps its isolate."""
@@ -250,8 +259,7 @@ class CallTable(CallPort):
         if call.allowed < 0:
             raise EngineError(f"BODY for call {number} beyond its credit")
         if ended:
-            call.state = ENDED
-            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            self.responded(call)
         call.caller.on_body(data[start:end], ended)
 
     def on_done(self, flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
@@ -285,8 +293,7 @@ class CallTable(CallPort):
         if call.failure is None:
             call.failure = failure
         if call.state != ENDED:  # otherwise waitUntil failed: that is recorded, but the caller has its answer
-            call.state = ENDED
-            call.deadline = self._clock() + WAIT_UNTIL_SECONDS
+            self.responded(call)
             call.caller.on_failure(failure)
 
     def _fail_early(self, call: Call, failure: Failure) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from struct import Struct
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from atoll.bindings.services import ObjectTarget
-from atoll.engine.calls.call import NOBODY, OVER, Call, CallListener
+from atoll.engine.calls.call import ENDED, NOBODY, OVER, Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
+from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import told
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.pool import Pool
-from atoll.errors import Failure, ObjectFailure
+from atoll.errors import EngineError, Failure, ObjectFailure
 from atoll.wire.generated import ErrorCode, Event
 from atoll.workers import Version
 
-TIMERS: Final = 7  # what a SOCKET frame is about, besides WebSockets
+# What a SOCKET frame is about, besides WebSockets
+TIMERS: Final = 7
+KEPT: Final = 8
+_KEPT: Final = Struct("<II")  # id of the call, whether it is kept
 
 
 class CallHome(Protocol):
@@ -72,6 +77,20 @@ def keep_timers(home: CallHome, live: LiveObject) -> None:
     head = f"objectlife TIMERS {live.target.class_name}\n{{}}".encode()
     target = live.target._replace(path=())
     live.timers = home.call(target, live.version, head, b"", True, NOBODY, int(Event.BACKGROUND), 0)
+
+
+def keep_call(live: LiveObject, isolate: Isolate, payload: bytes) -> None:
+    """A call of the object has connections of its own and stays open with them; or it has none any more."""
+    if len(payload) != _KEPT.size:
+        raise EngineError("SOCKET about a call, with the wrong length")
+    number, is_kept = _KEPT.unpack(payload)
+    table = isolate.session.calls
+    call = table.calls.get(number)
+    if call is None or call.worker != isolate.load_id or call.object is not live or call.scope is None:
+        return  # it has ended, or no op of it has arrived: then it has no connection
+    call.scope.is_kept = is_kept == 1
+    if call.state == ENDED:
+        table.responded(call)
 
 
 def _ascii(value: object) -> bytes:

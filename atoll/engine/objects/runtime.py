@@ -23,7 +23,7 @@ from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import TIMERS, ObjectCaller, ObjectCalls, addressed, keep_timers
+from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
 from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
@@ -69,10 +69,7 @@ class ObjectRuntime:
         self._sweeper: asyncio.Task[None] | None = None
         self._barred: dict[ObjectKey, int] = {}  # being deleted
         self._is_stopping = False
-        self.opened = 0
-        self.resets = 0
-        self.evicted = 0
-        self.retried = 0
+        self.opened = self.resets = self.evicted = self.retried = 0
 
     def start(self, store: ObjectStorage) -> None:
         """Before the first call."""
@@ -81,7 +78,7 @@ class ObjectRuntime:
 
     def counts(self) -> dict[str, int]:
         counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
-        return {**counts, "socket_event": self.hibernation.events}
+        return counts | {"socket_event": self.hibernation.events}
 
     # --- calls ---
 
@@ -229,7 +226,9 @@ class ObjectRuntime:
             self.pool.refuse(call, failures.told(failure))
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
-        if what != TIMERS:
+        if what == KEPT:
+            keep_call(live, isolate, payload)
+        elif what != TIMERS:
             self.hibernation.on_frame(live, isolate, what, number, payload)
         elif not self._is_stopping:
             keep_timers(self, live)

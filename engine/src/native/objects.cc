@@ -14,6 +14,7 @@ namespace engine::native {
 namespace {
 
 constexpr uint8_t kJoined = 2;
+constexpr uint8_t kKept = 8;
 
 uint32_t Unsigned(const Arguments& args, int index) {
   return args[index]->IsUint32() ? args[index].As<v8::Uint32>()->Value() : 0;
@@ -72,6 +73,16 @@ void HasTimers(const Arguments& args) {
   args.GetReturnValue().Set(call != nullptr && call->timers + call->long_timers > 0);
 }
 
+// keepCall(slot, call, keeps): the call has connections and stays open after its response; or it has none any more
+void KeepCall(const Arguments& args) {
+  Worker* worker = WorkerOfSlot(args);
+  Call* call = worker == nullptr ? nullptr : worker->calls().Find(Unsigned(args, 1));
+  if (call == nullptr || call->canceled || call->is_kept == args[2]->IsTrue()) return;
+  call->is_kept = args[2]->IsTrue();
+  const uint32_t parts[] = {call->id, call->is_kept ? 1u : 0u};
+  worker->SendSocket(Unsigned(args, 0), kKept, 0, {reinterpret_cast<const char*>(parts), sizeof(parts)});
+}
+
 // stopCode() -> true if the running code ends at its next step. Nothing can catch that.
 void StopCode(const Arguments& args) {
   Worker* worker = WorkerOf(args);
@@ -80,8 +91,8 @@ void StopCode(const Arguments& args) {
 }
 
 constexpr Function kFunctions[] = {
-    {"sendSocket", SendSocket}, {"joinSocket", JoinSocket}, {"adoptTimer", AdoptTimer},
-    {"isBusy", IsBusy},         {"hasTimers", HasTimers},   {"stopCode", StopCode},
+    {"sendSocket", SendSocket}, {"joinSocket", JoinSocket}, {"adoptTimer", AdoptTimer}, {"isBusy", IsBusy},
+    {"hasTimers", HasTimers},   {"stopCode", StopCode},     {"keepCall", KeepCall},
 };
 
 }  // namespace

@@ -278,7 +278,7 @@ void Calls::Log(uint32_t serial, wire::Level level, double time_ms, std::string_
 
 std::vector<Calls::Stuck> Calls::FindStuck() const {
   for (const auto& [serial, call] : calls_) {
-    if (call.waits_credit || call.waits_body || call.timers > 0 || call.ops > 0) return {};
+    if (call.waits_credit || call.waits_body || call.timers > 0 || call.ops > 0 || call.is_kept) return {};
   }
   std::vector<Stuck> stuck;
   for (const auto& [serial, call] : calls_) {

@@ -64,7 +64,9 @@ struct Call {
   // The response: nothing, head sent, body ended.
   bool responded = false;
   bool body_open = false;
-  bool is_socket = false;      // the call became a WebSocket
+  bool is_socket = false;  // the call became a WebSocket
+  bool is_kept = false;    // it has connections of an object, and stays open after its response
+  bool IsLong() const { return is_socket || is_kept; }
   bool is_background = false;  // no client waits, so its limits are higher
   bool is_method = false;      // of RPC
   int64_t credit = wire::kWindow;

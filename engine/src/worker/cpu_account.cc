@@ -37,8 +37,8 @@ EntryAccount CpuAccount::Open(uint32_t serial, bool starting) const {
   } else if (serial == 0) {
     account.limit_ns = kHousekeepingNs;
   } else if (call != nullptr) {
-    account.used_ns = call->is_socket ? 0 : call->cpu_ns;  // a socket lives long: each event has the full limit
-    account.granted_ns = call->is_socket ? 0 : call->granted_ns;
+    account.used_ns = call->IsLong() ? 0 : call->cpu_ns;  // each event of a socket has the full limit
+    account.granted_ns = call->IsLong() ? 0 : call->granted_ns;
     if (call->is_background) account.limit_ns = event_limit_ns_;
   } else if (auto left = outlived_.find(serial); left != outlived_.end()) {
     account.used_ns = left->second;
@@ -71,7 +71,7 @@ bool CpuAccount::Book(const EntryAccount& account, uint32_t serial, bool was_ove
   const uint64_t granted = account.granted_ns + TakeHeadStart(account, cost_ns);
   if (Call* call = calls_.Find(serial)) {
     call->cpu_ns += cost_ns;
-    call->granted_ns = call->is_socket ? 0 : granted;
+    call->granted_ns = call->IsLong() ? 0 : granted;
     exceeded = cost_ns > account.budget_ns;  // the watchdog may have missed many short entries
   } else if (serial != 0) {
     if (!was_over) Outlive(serial, account.used_ns);
