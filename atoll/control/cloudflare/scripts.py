@@ -122,9 +122,7 @@ class ScriptsApi:
 
     async def tail(self, request: Request) -> Response:
         name = self._find(request).name
-        raise CloudflareRefusal(
-            400, NO_ROUTE, "`wrangler tail` is not part of Atoll", f"use `atoll tail --worker {name}`"
-        )
+        raise CloudflareRefusal(400, NO_ROUTE, "`wrangler tail` is not part of Atoll", f"use `atoll tail {name}`")
 
     async def service(self, request: Request) -> Response:
         return envelope(views.service(self._find(request, 10090)))
