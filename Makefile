@@ -10,7 +10,7 @@ SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py at
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev wire check format test test-frameworks wheels docs bench bench-peers wpt run clean needs
+.PHONY: help setup dev wire check format test test-frameworks test-packages wheels docs bench bench-peers wpt run clean needs
 
 # List the targets
 help:
@@ -34,6 +34,10 @@ test: check
 # Build sites of seven frameworks with their own tools, deploy them, and test them; `make test` has two of them
 test-frameworks: dev
 	FRAMEWORKS=all $(BIN)/python -m pytest tests/e2e/test_built_frameworks.py
+
+# Run packages from npm in workers and in Node, and compare; `make test` has a quarter of them
+test-packages: dev
+	PACKAGES=all $(BIN)/python -m pytest tests/packages
 
 # Lint, format check and types of Python, C++ and JavaScript; the generated wire is fresh
 check: dev

@@ -37,6 +37,7 @@ export default [
   { files: ["web/internal/native.js"], languageOptions: { globals: { native: "readonly" } } },
   { files: ["web/node/modules.js"], languageOptions: { globals: { require: "readonly" } } },
   { files: ["tests/**/*.js", "examples/**/*.js", "atoll/**/templates/**/*.js"], rules, languageOptions: { globals: worker } },
+  { files: ["tests/packages/**/*.js"], languageOptions: { globals: { Buffer: "readonly", process: "readonly" } } },
   // Scripts of pages run in browsers.
   {
     files: ["examples/*/public/**/*.js"],

@@ -16,6 +16,7 @@ const LAZY = [
   /^(console_format|console_table)\.js$/,
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
   /^dom\/(broadcast_channel|cloned_errors|message_event|message_port|observable\w*|progress_event)\.js$/,
+  /^email\/\w+\.js$/,
   /^encoding\/(bytes_text|labels|text_streams)\.js$/,
   /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
   /^file\/(file_reader|multipart|object_url)\.js$/,

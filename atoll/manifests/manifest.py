@@ -77,6 +77,7 @@ class Manifest(NamedTuple):
     # Nodes
     preloads: tuple[str, ...] = ()  # modules to import while the node starts; else a first call waits for them
     trigger: str = ""  # a module whose TRIGGER is the field of a deploy that asks for events: TriggerField
+    handlers: tuple[str, ...] = ()  # handlers that it calls without a field of the deploy
     settings: Mapping[str, BindingSetting] = {}
     quotas: Mapping[str, BindingQuota] = {}
     admin: Callable[[Any, Any], list[Any]] | None = None  # (the Binding, AuditLog) -> its Routes of the control API

@@ -44,6 +44,7 @@ REPLACED = {
     "node-fetch-native/polyfill": "nothing.mjs",
     "whatwg-url": "url.mjs",
     "fsevents": "nothing.mjs",
+    "ws": "ws.cjs",  # its build for browsers throws, and the one for Node needs `upgrade` of node:http
 }
 
 

@@ -2,6 +2,7 @@
 
 - `x.wasm?module` is x.wasm, and a WebAssembly file of a package is found even if its `exports` do not list it.
 - A rule may be about a folder. esbuild itself has rules by extension only.
+- Some packages name a file for browsers that needs the DOM; the one for Node is taken.
 - With `find_additional_modules`, the files that the rules match stay modules of their own.
 
 The bundler asks only about names that a filter matches, so other builds cost nothing.
@@ -21,7 +22,9 @@ from atoll.project.rules import SCRIPTS, additional_modules, pattern_of, type_of
 NAME: Final = "atoll"
 BY_EXTENSION: Final = re.compile(r"\*\*/\*(\.[\w.-]+)(?:\?module)?|\*(\.[\w.-]+)(?:\?module)?")
 LOADERS: Final = {"Text": "text", "Data": "copy", "CompiledWasm": "copy"}
-WASM, MODULE, RULE = range(3)  # ids of what is registered
+WASM, MODULE, RULE, NODE = range(4)  # ids of what is registered
+# Imports of packages whose file for browsers needs the DOM: the folder that imports it, and the import.
+NEEDS_DOM: Final = {"./xml-parser": "@aws-sdk/xml-builder/dist-es"}
 
 
 def extension_of(glob: str) -> str | None:
@@ -58,6 +61,7 @@ class Plugin:
 
     def registration(self) -> dict[str, Any]:
         resolves = [{"id": WASM, "filter": r"\.wasm\?module$|^[^./].*\.wasm$", "namespace": "file"}]
+        resolves.append({"id": NODE, "filter": f"^(?:{'|'.join(map(re.escape, NEEDS_DOM))})$", "namespace": "file"})
         if self._project.build.find_modules:
             resolves.append({"id": MODULE, "filter": r"^\.\.?/", "namespace": "file"})
         patterns = [pattern_of(glob).pattern.replace("\\ ", " ") for glob in by_folder(self._project.build.rules)]
@@ -73,6 +77,8 @@ class Plugin:
     def _resolve(self, request: dict[str, Any]) -> dict[str, Any]:
         named = request["path"].removesuffix("?module")
         folder = Path(request["resolveDir"])
+        if NODE in request["ids"] and folder.as_posix().endswith(f"/{NEEDS_DOM[named]}"):
+            return {"id": NODE, "pluginName": NAME, "path": str(folder / f"{named}.js")}
         if request["path"].startswith(("./", "../")):
             path = Path(os.path.normpath(folder / named))
             if path in self._found:

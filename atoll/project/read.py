@@ -26,7 +26,6 @@ from atoll.workers import worker_name
 FIELDS_PAGE = "see docs/reference/project.md for each field"
 PLAIN_NAMES = {"index", "worker", "main", "server", "app", "mod"}  # the folder's name says more than these
 OURS = {"node", "strict_env"}
-NAMED = {"send_email"}  # fields whose bindings have a `name` where all others have a `binding`
 INSTEAD = {"route": "routes", "routes": "route"}  # two spellings of one field
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 
@@ -233,7 +232,7 @@ def bindings_in(field: str, raw: Any) -> list[str]:
         return []
     if isinstance(raw.get("bindings"), list):
         return bindings_in(field, raw["bindings"])
-    name = raw.get("name" if field in NAMED else "binding")
+    name = raw.get("binding")
     return [name] if isinstance(name, str) and IDENTIFIER.fullmatch(name) else []
 
 

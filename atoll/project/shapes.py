@@ -134,7 +134,7 @@ FIELDS: dict[str, Field] = {
     "logfwdr": Field(T, Any, IGNORED, "it has no meaning outside Cloudflare"),
     # Not supported
     "connect": Field(N, list[Any], MISSING, "workers cannot listen on raw sockets"),
-    "addresses": Field(N, list[Any], MISSING, "workers cannot receive email"),
+    "addresses": Field(N, list[Any], IGNORED, "the operator of the node routes addresses to workers"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
     "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),
     "dispatch_namespaces": Field(N, list[Any], MISSING, "Atoll does not have dispatch namespaces: deploy over the API"),
@@ -143,7 +143,7 @@ FIELDS: dict[str, Field] = {
 }
 CLOUDFLARE_ONLY = (
     "agent_memory ai_search ai_search_namespaces analytics artifacts browser cloudchamber containers flagship "
-    "images k2 media pipelines send_email stream vectorize vpc_networks "
+    "images k2 media pipelines stream vectorize vpc_networks "
     "vpc_services websearch"
 )
 FIELDS.update(

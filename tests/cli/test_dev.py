@@ -316,6 +316,23 @@ def test_the_scheduled_handler_can_be_run_manually(start: Start) -> None:
     assert call["kind"] == "scheduled" and call["logs"][0]["message"] == "*/5 * * * * 1234"
 
 
+def test_the_email_handler_can_be_run_manually(start: Start) -> None:
+    worker = "export default { fetch() {}, email(m: any) { if (m.to !== 'a@b.example') m.setReject('no') } }"
+    dev = start(**{"index.ts": worker})
+
+    def deliver(to: str) -> tuple[int, str]:
+        url = f"{dev.url}cdn-cgi/handler/email?from=c@d.example&to={to}"
+        try:
+            with urllib.request.urlopen(url, data=b"Subject: Hi\r\n\r\nHello", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    assert deliver("a@b.example") == (200, "Worker successfully processed email")
+    assert deliver("e@b.example") == (400, "Worker rejected email with the following reason: no")
+
+
 def test_a_cron_fires_by_itself(start: Start) -> None:
     """On a clock that starts two seconds before a full minute."""
     worker = "export default { fetch() {}, scheduled(c: any) { console.info(c.cron, c.scheduledTime % 60000) } }"

@@ -25,7 +25,7 @@ ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show
 ELSEWHERE |= {"atoll profile env"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
-WORKER = "export default { fetch() { return new Response('x') }, scheduled() {} }"
+WORKER = "export default { fetch() { return new Response('x') }, scheduled() {}, email() {} }"
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
 CONFIG += '[[analytics_engine_datasets]]\nbinding = "VISITS"\ndataset = "cli-json-visits"\n'
@@ -53,6 +53,7 @@ CALLS = [
     "pull cli-json",
     "rollback --worker cli-json",
     "logs cli-json",
+    "email send lines.eml --worker cli-json --from a@b.example --to c@d.example",
     "secret put KEY",
     "secret list",
     "secret bulk secrets.json",
@@ -180,6 +181,7 @@ def test_every_command_prints_json(atoll: Atoll, tmp_path: Path) -> None:
     )
     make_certificate(tmp_path, "client", "client.example", authority=make_authority(tmp_path))
     (tmp_path / "lines").write_text('{"key":"a","value":"b"}\n')
+    (tmp_path / "lines.eml").write_text("Subject: x\n\ny\n")
     answer: Any = None
     for call in CALLS:
         words = call.format(**answer) if "{" in call else call

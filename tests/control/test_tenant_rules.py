@@ -161,6 +161,7 @@ async def test_quotas_of_workers_and_code_are_enforced(start: Start) -> None:
             "workers": 2,
             "script_bytes": 2 * len(HELLO) + 12,
             "ai_tokens_per_day": 0,
+            "emails_per_day": 0,
             "kv_keys": 0,
             "kv_bytes": 0,
             "durable_objects": 0,

@@ -12,7 +12,18 @@ from atoll.project.fetch import node_folder
 from tests.running import Atoll
 
 FOLDER = Path(__file__).parent / "beside_node"
-SUITES = ["agreeing", "buffer", "files", "inspecting", "small", "unpacking", "zipping"]
+SUITES = [
+    "agreeing",
+    "buffer",
+    "certificates",
+    "files",
+    "inspecting",
+    "keys",
+    "signing",
+    "small",
+    "unpacking",
+    "zipping",
+]
 
 
 @pytest.fixture(scope="module")

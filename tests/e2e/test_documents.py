@@ -50,6 +50,7 @@ ONLY_READ = [
     ("docs/bindings/mtls.md", "atoll", "needs a certificate; tests/cli/test_json.py makes one and runs the commands"),
     ("docs/guides/databases.md", "atoll", "needs a database; tests/drivers runs the commands of this page"),
     ("docs/guides/databases.md", "curl", "the same"),
+    ("docs/guides/email.md", "curl", "tests/cli/test_dev.py asks this of a project that receives email"),
     ("docs/reference/project.md", "npm run build", "needs a framework; tests/e2e/test_built_frameworks.py has some"),
     ("docs/reference/project.md", "atoll deploy", "the same"),
     ("docs/guides/develop.md", "atoll dev -c", "tests/cli/test_dev_workers.py runs several workers together"),
@@ -236,6 +237,9 @@ SETUPS: dict[str, Callable[[Reader], None]] = {
         f"echo {shlex.quote(CACHES)} > keeps.js; atoll deploy keeps.js", "curl http://keeps.localhost:8080/"
     ),
     "docs/triggers/cron.md": prepared(EXAMPLE + "cron"),
+    "docs/guides/email.md": prepared(
+        EXAMPLE + "email-inbox --name support", "printf 'Subject: Hi\\n\\nHi' > message.eml"
+    ),
     "docs/guides/from-cloudflare.md": prepared(
         "mkdir my-cloudflare-project; echo 'export default {fetch: () => new Response()}' > my-cloudflare-project/w.js",
         'printf \'name = "a"\\nmain = "w.js"\\ncompatibility_date = "2025-01-01"\\n\' > my-cloudflare-project/wrangler.toml',

@@ -92,6 +92,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/api/r2/{bucket}/lifecycle"): {"rules": [{"id": "stolen", "expire_days": 1}]},
     ("POST", "/api/r2/{bucket}/lifecycle"): {"id": "stolen", "expire_days": 1},
     ("POST", "/api/r2/{bucket}/notifications"): {"queue": "globex-queue", "event_types": ["object-create"]},
+    ("POST", "/api/workers/{worker}/email"): "Subject: stolen",
+    ("POST", "/cdn-cgi/handler/email"): "Subject: stolen",
     ("POST", "/api/r2-credentials"): {"name": "globex"},
     ("POST", "/api/queues"): {"name": "globex-queue"},
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
@@ -111,6 +113,7 @@ UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/api/config"): (403,),
     ("POST", "/api/secrets/rotate-key"): (403,),
     ("GET", "/cdn-cgi/handler/scheduled"): (404, 400),
+    ("POST", "/cdn-cgi/handler/email"): (404, 400),
 }
 
 

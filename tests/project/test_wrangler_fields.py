@@ -25,6 +25,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "assets": {"directory": "public"},
     "site": {"bucket": "public"},
     "ai": {"binding": "AI"},
+    "send_email[]": {"name": "EMAIL"},
     "kv_namespaces[]": {"binding": "KV"},
     "d1_databases[]": {"binding": "DB"},
     "hyperdrive[]": {"binding": "DB"},

@@ -6,11 +6,13 @@ import { generateKey, generateKeyPair, generateKeyPairSync, generateKeySync } fr
 import { createDiffieHellman, createDiffieHellmanGroup, DiffieHellman, diffieHellman, DiffieHellmanGroup, getDiffieHellman } from "./crypto_dh.js";
 import { createECDH, ECDH, getCurves } from "./crypto_ecdh.js";
 import { createHash, createHmac, getHashes, Hash, hash, Hmac } from "./crypto_hash.js";
-import { createPrivateKey, createPublicKey, createSecretKey, KeyObject } from "./crypto_keys.js";
+import { createPrivateKey, createPublicKey, createSecretKey, KeyObject, PrivateKeyObject, PublicKeyObject, SecretKeyObject } from "./crypto_keys.js";
 import { checkPrime, checkPrimeSync, generatePrime, generatePrimeSync } from "./crypto_primes.js";
 import { randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual } from "./crypto_random.js";
 import { privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt } from "./crypto_rsa.js";
+import { Certificate } from "./crypto_spkac.js";
 import { createSign, createVerify, Sign, sign, Verify, verify } from "./crypto_sign.js";
+import { X509Certificate } from "./crypto_x509.js";
 import { codedError } from "./errors.js";
 
 export const { subtle } = webcrypto;
@@ -41,5 +43,5 @@ export {
   Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, createSecretKey, createSign,
   createVerify, Decipheriv, generateKey, generateKeyPair, generateKeyPairSync, generateKeySync, getCiphers, getHashes, Hash, hash, hkdf,
   hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes, randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
-  Verify, verify, webcrypto,
+  Certificate, PrivateKeyObject, PublicKeyObject, SecretKeyObject, Verify, verify, webcrypto, X509Certificate,
 };

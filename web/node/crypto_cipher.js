@@ -66,7 +66,9 @@ class CipherBase {
 
   #open() {
     this.#handle = native.beginCipher(CIPHERS.indexOf(this.#name), this.#key, this.#iv, this.#encrypts, this.#pads);
-    if (this.#handle === undefined) throw codedError(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length or initialization vector");
+    if (this.#handle !== undefined) return;
+    if (this.#key.length !== getCipherInfo(this.#name).keyLength) throw codedError(RangeError, "ERR_CRYPTO_INVALID_KEYLEN", "Invalid key length");
+    throw codedError(TypeError, "ERR_CRYPTO_INVALID_IV", "Invalid initialization vector");
   }
 
   #requireOpen() {

@@ -1,11 +1,12 @@
 // https://nodejs.org/api/crypto.html#class-diffiehellman and #class-diffiehellmangroup
 import { native } from "../internal/native.js";
-import { queueMicrotask } from "../timers.js";
 import { Buffer } from "./buffer.js";
 import { keyBytes } from "./crypto_ecdh.js";
+import { requireResult } from "./crypto_faults.js";
 import { output } from "./crypto_hash.js";
-import { keyState } from "./crypto_keys.js";
+import { kindOf, privateState, publicState } from "./crypto_keys.js";
 import { generatePrimeSync } from "./crypto_primes.js";
+import { answer } from "./crypto_sign.js";
 import { codedError, invalidArgument, invalidValue, outOfRange, requireFunction, requireString } from "./errors.js";
 
 const TWO = Uint8Array.of(2);
@@ -144,22 +145,23 @@ export class DiffieHellmanGroup extends Agreement {
   }
 }
 
+const KINDS = ["dh", "ec", "x448", "x25519"];
+
 /** https://nodejs.org/api/crypto.html#cryptodiffiehellmanoptions-callback */
 export function diffieHellman(options, callback = undefined) {
-  if (typeof options !== "object" || options === null) throw invalidArgument("options", "of type object", options);
-  const [secret, other] = [keyState(options.privateKey), keyState(options.publicKey)];
-  if (secret?.type !== "private") throw invalidValue("options.privateKey", options.privateKey);
-  if (other === undefined || other.type === "secret") throw invalidValue("options.publicKey", options.publicKey);
-  if (secret.kind !== other.kind || secret.curve !== other.curve) {
-    throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY", "Incompatible key types for Diffie-Hellman");
+  if (typeof options !== "object" || options === null || Array.isArray(options)) throw invalidArgument("options", "of type object", options);
+  if (callback !== undefined) requireFunction(callback, "callback");
+  const { privateKey, publicKey } = options;
+  if (!privateKey) throw invalidValue("options.privateKey", privateKey);
+  if (!publicKey) throw invalidValue("options.publicKey", publicKey);
+  const ours = privateState(privateKey, "options.privateKey");
+  const theirs = publicState(publicKey, "options.publicKey");
+  const [kind, other] = [kindOf(ours), kindOf(theirs)];
+  if (kind !== other || !KINDS.includes(kind)) {
+    throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY", `Incompatible key types for Diffie-Hellman: ${kind} and ${other}`);
   }
-  const shared = native.onTheSpot(() => native.agree(secret.handle, other.handle));
-  if (shared === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The keys cannot agree on a secret");
-  const result = Buffer.from(shared);
-  if (callback === undefined) return result;
-  requireFunction(callback, "callback");
-  queueMicrotask(() => callback(null, result));
-  return undefined;
+  const run = () => native.deriveShared(ours.handle, theirs.handle);
+  return answer(run, callback, (shared) => Buffer.from(requireResult(shared, "The keys cannot agree on a secret")));
 }
 
 export const createDiffieHellman = (...args) => new DiffieHellman(...args);

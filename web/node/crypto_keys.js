@@ -1,79 +1,64 @@
-// https://nodejs.org/api/crypto.html#class-keyobject: keys from PEM, DER or JSON, for signatures and HMAC.
+// https://nodejs.org/api/crypto.html#class-keyobject: keys in all formats. OpenSSL reads and writes them (crypto_keys.cc).
 import { native } from "../internal/native.js";
+import { stateOf } from "../crypto/key.js";
+import { lazy } from "../internal/lazy.js";
 import { Buffer } from "./buffer.js";
-import { codedError, invalidArgument } from "./errors.js";
+import { opensslError, requireResult } from "./crypto_faults.js";
+import { exportJwk, importJwk } from "./crypto_jwk.js";
+import { bytesOf, ENCODINGS, incompatible, isBuffer, isText, readEncoding, requireOptions } from "./crypto_key_options.js";
+import { codedError, invalidArgument, invalidValue } from "./errors.js";
 
 const INTERNAL = Symbol("made by the module");
+const NOTHING = new Uint8Array(0);
 
-// Kinds and curves in the order of the numbers in crypto_der.cc and crypto.cc, with the bytes of their object identifiers.
-const KINDS = [
-  { type: "rsa", oid: "2a864886f70d010101" },
-  { type: "ec", oid: "2a8648ce3d0201" },
-  { type: "ed25519", oid: "2b6570" },
-  { type: "x25519", oid: "2b656e" },
-];
-const CURVES = [
-  { name: "prime256v1", jwk: "P-256", bytes: 32, oid: "2a8648ce3d030107" },
-  { name: "secp384r1", jwk: "P-384", bytes: 48, oid: "2b81040022" },
-  { name: "secp521r1", jwk: "P-521", bytes: 66, oid: "2b81040023" },
-];
-
-/** The state of a KeyObject; undefined for any other value. */
+/** The state of a KeyObject, `{ type, secret }` or `{ type, handle }`, and `isSealed` if it may not be exported; undefined for any other value. */
 export let keyState;
 
-function invalidKey(reason) {
-  return codedError(Error, "ERR_OSSL_UNSUPPORTED", `The key cannot be read: ${reason}`);
+function wrongType(type, expected) {
+  return codedError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", `Invalid key object type ${type}, expected ${expected}.`);
+}
+
+function requireExtractable({ isSealed }) {
+  if (isSealed) throw codedError(TypeError, "ERR_INVALID_ARG_VALUE", "The CryptoKey is not extractable");
 }
 
 export class KeyObject {
-  #state; // { type, secret } or { type, kind, curve, handle }
+  #state;
 
-  constructor(token, state) {
-    if (token !== INTERNAL) throw codedError(TypeError, "ERR_ILLEGAL_CONSTRUCTOR", "Use createSecretKey, createPublicKey or createPrivateKey.");
+  constructor(type, handle, state = undefined) {
+    if (type !== "secret" && type !== "public" && type !== "private") throw invalidValue("type", type);
+    if (handle !== INTERNAL) throw invalidArgument("handle", "of type object", handle);
     this.#state = state;
+  }
+
+  /** https://nodejs.org/api/crypto.html#static-method-keyobjectfromkey */
+  static from(key) {
+    const made = fromCryptoKey(key);
+    if (made === undefined) throw invalidArgument("key", "an instance of CryptoKey", key);
+    return made;
   }
 
   get type() {
     return this.#state.type;
   }
 
-  get symmetricKeySize() {
-    return this.#state.secret?.length;
+  get [Symbol.toStringTag]() {
+    return "KeyObject";
   }
 
-  get asymmetricKeyType() {
-    return KINDS[this.#state.kind]?.type;
-  }
-
-  get asymmetricKeyDetails() {
-    const { kind, curve, handle } = this.#state;
-    if (kind === undefined) return undefined;
-    if (KINDS[kind].type === "ec") return { namedCurve: CURVES[curve].name };
-    if (KINDS[kind].type !== "rsa") return {};
-    const [modulus, exponent] = native.rsaParts(handle, false).map((part) => new Uint8Array(part));
-    const publicExponent = exponent.reduce((number, byte) => number * 256n + BigInt(byte), 0n);
-    return { modulusLength: (modulus.length - 1) * 8 + (32 - Math.clz32(modulus[0])), publicExponent };
+  /** https://nodejs.org/api/crypto.html#keyobjecttocryptokeyalgorithm-extractable-keyusages */
+  toCryptoKey(algorithm, extractable, keyUsages) {
+    return lazy("node/crypto_web_keys.js").toCryptoKey(this, algorithm, extractable, keyUsages);
   }
 
   equals(other) {
-    const options = this.type === "secret" ? {} : { format: "der", type: this.type === "public" ? "spki" : "pkcs8" };
-    return other instanceof KeyObject && this.type === other.type && this.export(options).equals(other.export(options));
-  }
-
-  /** https://nodejs.org/api/crypto.html#keyobjectexportoptions */
-  export(options = {}) {
-    const { type, secret, handle } = this.#state;
-    const { format } = options;
-    if (type === "secret") {
-      if (format === "jwk") return { kty: "oct", k: Buffer.from(secret).toString("base64url") };
-      return Buffer.from(secret);
-    }
-    if (format === "jwk") return exportJwk(this.#state);
-    const general = Buffer.from(native.exportDer(handle, type === "private"));
-    const { der, label } = inForm(general, this.#state, options.type);
-    if (format === "der") return der;
-    if (format !== undefined && format !== "pem") throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", `Unknown format "${format}".`);
-    return `-----BEGIN ${label}-----\n${der.toString("base64").replace(/.{64}(?=.)/g, "$&\n")}\n-----END ${label}-----\n`;
+    const [ours, theirs] = [this.#state, keyState(other)];
+    if (theirs === undefined) throw invalidArgument("otherKeyObject", "an instance of KeyObject", other);
+    if (ours.type !== theirs.type) return false;
+    if (this === other) return true;
+    if (ours.isSealed || theirs.isSealed) return false;
+    if (ours.type === "secret") return ours.secret.length === theirs.secret.length && native.equalBytes(ours.secret, theirs.secret);
+    return native.equalKeys(ours.handle, theirs.handle) === true;
   }
 
   static {
@@ -81,175 +66,195 @@ export class KeyObject {
   }
 }
 
-// --- DER ---
+export class SecretKeyObject extends KeyObject {
+  get symmetricKeySize() {
+    return keyState(this).secret.length;
+  }
 
-function sequence(tag, ...parts) {
-  const content = Buffer.concat(parts);
-  const size = content.length;
-  const length = size < 128 ? [size] : size < 256 ? [0x81, size] : [0x82, size >> 8, size & 255];
-  return Buffer.concat([Buffer.from([tag, ...length]), content]);
+  export(options = undefined) {
+    const state = keyState(this);
+    if (options !== undefined) {
+      requireOptions(options);
+      const { format } = options;
+      if (format !== undefined && format !== "buffer" && format !== "jwk") throw invalidValue("options.format", format, "must be one of: undefined, 'buffer', 'jwk'");
+      requireExtractable(state);
+      if (format === "jwk") return { kty: "oct", k: Buffer.from(state.secret).toString("base64url") };
+    }
+    requireExtractable(state);
+    return Buffer.from(state.secret);
+  }
 }
 
-const RSA_IDENTIFIER = Buffer.from("300d06092a864886f70d0101010500", "hex");
-
-/** Wraps the older formats, for RSA or EC only, in the general ones, which name the algorithm. */
-const WRAPPERS = {
-  "RSA PRIVATE KEY": (der) => sequence(0x30, Buffer.from([2, 1, 0]), RSA_IDENTIFIER, sequence(0x04, der)),
-  "RSA PUBLIC KEY": (der) => sequence(0x30, RSA_IDENTIFIER, sequence(0x03, Buffer.from([0]), der)),
-  "EC PRIVATE KEY": (der) => {
-    const curve = CURVES.find(({ oid }) => der.includes(Buffer.from(oid, "hex")));
-    if (curve === undefined) throw invalidKey("its curve is not known.");
-    const algorithm = sequence(0x30, sequence(0x06, Buffer.from(KINDS[1].oid, "hex")), sequence(0x06, Buffer.from(curve.oid, "hex")));
-    return sequence(0x30, Buffer.from([2, 1, 0]), algorithm, sequence(0x04, der));
-  },
-};
-
-/** The elements of a sequence, with and without their tag: `{ tag, whole, content }`. */
-function elements(der) {
-  const list = [];
-  for (let at = 0; at < der.length; ) {
-    const long = der[at + 1] & 0x80 ? der[at + 1] & 0x7f : 0;
-    const start = at + 2 + long;
-    const size = long === 0 ? der[at + 1] : der.readUIntBE(at + 2, long);
-    list.push({ tag: der[at], whole: der.subarray(at, start + size), content: der.subarray(start, start + size) });
-    at = start + size;
-  }
-  return list;
+function readInfo(state) {
+  state.info ??= native.keyInfo(state.handle).split(" ");
+  return state.info;
 }
 
-/** A key in the requested format: the general one, or the part of it that is specific to RSA or EC. */
-function inForm(general, { type, kind, curve }, wanted) {
-  const isPublic = type === "public";
-  if (wanted === undefined || wanted === (isPublic ? "spki" : "pkcs8")) {
-    return { der: general, label: isPublic ? "PUBLIC KEY" : "PRIVATE KEY" };
-  }
-  const parts = elements(elements(general)[0].content);
-  if (wanted === "pkcs1" && kind === 0) {
-    return isPublic
-      ? { der: parts[1].content.subarray(1), label: "RSA PUBLIC KEY" }
-      : { der: parts[2].content, label: "RSA PRIVATE KEY" };
-  }
-  if (wanted === "sec1" && kind === 1 && !isPublic) {
-    // The general format omits the curve here, because it names the curve before.
-    const [version, secret, ...rest] = elements(elements(parts[2].content)[0].content);
-    const named = sequence(0xa0, sequence(0x06, Buffer.from(CURVES[curve].oid, "hex")));
-    const point = rest.filter(({ tag }) => tag === 0xa1).map(({ whole }) => whole);
-    return { der: sequence(0x30, version.whole, secret.whole, named, ...point), label: "EC PRIVATE KEY" };
-  }
-  throw codedError(Error, "ERR_CRYPTO_INCOMPATIBLE_KEY_OPTIONS", `A ${type} key of ${KINDS[kind].type} cannot be exported as "${wanted}".`);
+function detailsOf([kind, ...parts]) {
+  if (kind === "ec") return { namedCurve: parts[0] };
+  if (kind === "dsa") return { modulusLength: +parts[0], divisorLength: +parts[1] };
+  if (kind !== "rsa" && kind !== "rsa-pss") return {};
+  const [bits, exponent, hashAlgorithm, mgf1HashAlgorithm, saltLength] = parts;
+  const details = { modulusLength: +bits, publicExponent: BigInt(`0x${exponent}`) };
+  return hashAlgorithm === undefined ? details : { ...details, hashAlgorithm, mgf1HashAlgorithm, saltLength: +saltLength };
 }
 
-function exportJwk({ type, kind, curve, handle }) {
+/** The kind of an asymmetric key, in Node's words. */
+export function kindOf(state) {
+  const [kind] = readInfo(state);
+  return kind === "dhx" ? "dh" : kind;
+}
+
+class AsymmetricKeyObject extends KeyObject {
+  get asymmetricKeyType() {
+    return kindOf(keyState(this));
+  }
+
+  get asymmetricKeyDetails() {
+    const state = keyState(this);
+    state.details ??= detailsOf(readInfo(state));
+    return state.details;
+  }
+}
+
+/** The key in the form that the options ask for; `readEncoding` has read them. */
+export function writeKey({ handle, type, ...rest }, { format, type: encoding, cipher, passphrase = NOTHING }) {
   const isPrivate = type === "private";
-  const text = (bytes) => Buffer.from(bytes).toString("base64url");
-  if (kind === 0) {
-    const parts = native.rsaParts(handle, isPrivate);
-    const names = ["n", "e", "d", "p", "q", "dp", "dq", "qi"].slice(0, parts.length);
-    return { kty: "RSA", ...Object.fromEntries(names.map((name, index) => [name, text(parts[index])])) };
+  if (format === "jwk") {
+    const state = { handle, ...rest };
+    return exportJwk(handle, kindOf(state), detailsOf(readInfo(state)).namedCurve, isPrivate);
   }
-  if (kind === 1) {
-    const { jwk: crv, bytes } = CURVES[curve];
-    const point = Buffer.from(native.ecPoint(handle));
-    const jwk = { kty: "EC", x: text(point.subarray(1, 1 + bytes)), y: text(point.subarray(1 + bytes)), crv };
-    return isPrivate ? { ...jwk, d: text(native.ecSecret(handle, curve)) } : jwk;
+  const written = native.writeKey(handle, isPrivate, ENCODINGS[encoding], format === "pem", cipher, passphrase);
+  if (written === undefined) throw codedError(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
+  if (typeof written === "string") throw opensslError(written, "Failed to encode the key");
+  const bytes = Buffer.from(written);
+  return format === "pem" ? bytes.toString("latin1") : bytes;
+}
+
+export class PublicKeyObject extends AsymmetricKeyObject {
+  export(options = undefined) {
+    const state = keyState(this);
+    const encoding = options?.format === "jwk" ? options : readEncoding(options, this.asymmetricKeyType, true);
+    requireExtractable(state);
+    return writeKey(state, encoding);
   }
-  const jwk = { crv: kind === 2 ? "Ed25519" : "X25519", x: text(native.rawKey(handle, false)), kty: "OKP" };
-  return isPrivate ? { ...jwk, d: text(native.rawKey(handle, true)) } : jwk;
 }
 
-/** The number of a curve by one of its names; -1 if unknown. */
-export function findCurve(name) {
-  return CURVES.findIndex((curve) => curve.name === name || curve.jwk === name);
-}
-
-/** A KeyObject for a generated private key. */
-export function generatedKey(kind, curve, handle) {
-  return new KeyObject(INTERNAL, { type: "private", kind, curve, handle });
-}
-
-function importDer(der, isPrivate) {
-  // The kind is named near the beginning. OpenSSL then parses the key and checks it.
-  const head = der.subarray(0, 48).toString("hex");
-  const kind = KINDS.findIndex(({ oid }) => head.includes(`06${(oid.length / 2).toString(16).padStart(2, "0")}${oid}`));
-  const curve = KINDS[kind]?.type === "ec" ? CURVES.findIndex(({ oid }) => head.includes(oid)) : undefined;
-  if (kind === -1 || curve === -1) throw invalidKey("it is of a kind that is not supported.");
-  const handle = native.importDer(kind, isPrivate, der, curve);
-  if (handle === undefined) throw invalidKey("it is malformed, or encrypted.");
-  return new KeyObject(INTERNAL, { type: isPrivate ? "private" : "public", kind, curve, handle });
-}
-
-function importPem(text, wantsPrivate) {
-  const [, label, body] = /-----BEGIN ([A-Z ]+)-----([^-]+)-----END \1-----/.exec(text) ?? [];
-  if (label === undefined) throw invalidKey("it is not in PEM format.");
-  const isPrivate = label.endsWith("PRIVATE KEY");
-  if (wantsPrivate && !isPrivate) throw invalidKey("a private key was expected.");
-  const der = Buffer.from(body, "base64");
-  return importDer(WRAPPERS[label]?.(der) ?? der, isPrivate);
-}
-
-function importJwk(jwk, isPrivate) {
-  const part = (name) => (jwk[name] === undefined ? undefined : Buffer.from(`${jwk[name]}`, "base64url"));
-  let state;
-  if (jwk.kty === "EC") {
-    const curve = CURVES.findIndex((each) => each.jwk === jwk.crv);
-    if (curve === -1) throw invalidKey("its curve is not known.");
-    const point = Buffer.concat([Buffer.from([4]), part("x") ?? Buffer.alloc(0), part("y") ?? Buffer.alloc(0)]);
-    state = { kind: 1, curve, handle: native.importEc(curve, point, isPrivate ? part("d") : undefined) };
-  } else if (jwk.kty === "RSA") {
-    const names = isPrivate ? ["n", "e", "d", "p", "q", "dp", "dq", "qi"] : ["n", "e"];
-    state = { kind: 0, handle: native.importRsa(...names.map((name) => part(name) ?? Buffer.alloc(0))) };
-  } else if (jwk.kty === "OKP") {
-    const number = ["Ed25519", "X25519"].indexOf(jwk.crv);
-    if (number === -1) throw invalidKey("its curve is not known.");
-    state = { kind: 2 + number, handle: native.importRaw(number, part(isPrivate ? "d" : "x") ?? Buffer.alloc(0), isPrivate) };
+export class PrivateKeyObject extends AsymmetricKeyObject {
+  export(options = undefined) {
+    const state = keyState(this);
+    if (options?.passphrase !== undefined && options.format !== "pem" && options.format !== "der") throw incompatible(options.format, "does not support encryption");
+    const encoding = options?.format === "jwk" ? options : readEncoding(options, this.asymmetricKeyType, false);
+    requireExtractable(state);
+    return writeKey(state, encoding);
   }
-  if (state?.handle === undefined) throw invalidKey("the JSON Web Key is not valid.");
-  return new KeyObject(INTERNAL, { type: isPrivate ? "private" : "public", ...state });
 }
 
-function readKey(given, wantsPrivate) {
-  if (keyState(given) !== undefined) return given;
-  if (keyState(given?.key) !== undefined) return given.key;
-  const { key, format = "pem", type } = typeof given === "string" || ArrayBuffer.isView(given) ? { key: given } : (given ?? {});
-  if (format === "jwk") return importJwk(key, wantsPrivate || key?.d !== undefined);
-  if (typeof key !== "string" && !ArrayBuffer.isView(key)) throw invalidArgument("key", "of type string or an instance of Buffer or KeyObject", key);
-  if (format === "pem") return importPem(typeof key === "string" ? key : Buffer.from(key).toString("latin1"), wantsPrivate);
-  const der = Buffer.from(key);
-  if (type === "pkcs1") return importDer(WRAPPERS[wantsPrivate ? "RSA PRIVATE KEY" : "RSA PUBLIC KEY"](der), wantsPrivate);
-  if (type === "sec1") return importDer(WRAPPERS["EC PRIVATE KEY"](der), true);
-  return importDer(der, wantsPrivate || type === "pkcs8");
+const CLASSES = { secret: SecretKeyObject, public: PublicKeyObject, private: PrivateKeyObject };
+
+/** A KeyObject for a state. */
+export function makeKey(state) {
+  return new CLASSES[state.type](state.type, INTERNAL, state);
 }
+
+const made = new WeakMap(); // CryptoKey -> KeyObject
+
+function fromCryptoKey(key) {
+  const state = stateOf(key);
+  if (state === undefined) return undefined;
+  if (!made.has(key)) {
+    const secret = state.type === "secret" ? { secret: new Uint8Array(native.exportSecret(state.handle)) } : { handle: state.handle };
+    made.set(key, makeKey({ type: state.type, isSealed: !state.extractable, ...secret }));
+  }
+  return made.get(key);
+}
+
+const asKeyObject = (key) => (keyState(key) === undefined ? fromCryptoKey(key) : key);
+
+// --- Reading ---
+
+// What a key is for.
+const VERIFY = { isPrivate: undefined }; // a public key, or the public half of a private one
+const SIGN = { isPrivate: false };
+const MAKE_PUBLIC = { isPrivate: undefined, makes: true };
+const MAKE_PRIVATE = { isPrivate: false, makes: true };
+
+const BUFFERS = "an instance of ArrayBuffer, Buffer, TypedArray,";
+const expected = (use) => `of type string or ${BUFFERS} ${use === MAKE_PRIVATE ? "or DataView" : "DataView, KeyObject, or CryptoKey"}`;
+
+function checkObject(key, use, name) {
+  const { type } = keyState(key);
+  if (use === MAKE_PRIVATE) throw invalidArgument(name, expected(use), key);
+  if (type !== "private") {
+    if (use === SIGN || use === MAKE_PUBLIC) throw wrongType(type, "private");
+    if (type !== "public") throw wrongType(type, "private or public");
+  }
+  return keyState(key);
+}
+
+// The first byte after the version of an RSA private key is the tag of a number; a public key has one number less.
+function isRsaPrivate(der) {
+  if (der.length < 5 || der[0] !== 0x30) return false;
+  const start = der[1] & 0x80 ? 2 + (der[1] & 0x7f) : 2;
+  return der[start] === 2 && der[start + 1] === 1 && (der[start + 2] & 0xfe) === 0;
+}
+
+function readBytes(bytes, { format = "pem", type, passphrase }, wantsPrivate) {
+  const isPem = format === "pem";
+  const encoding = ENCODINGS[type] ?? 0;
+  const read = (isPrivate) => native.readKey(bytes, isPem, encoding, isPrivate, passphrase);
+  let isPrivate = wantsPrivate;
+  if (!wantsPrivate) {
+    if (isPem) isPrivate = native.isPublicPem(bytes) === false;
+    else isPrivate = type === "pkcs8" || type === "sec1" || (type === "pkcs1" && isRsaPrivate(bytes));
+  }
+  const handle = read(isPrivate);
+  if (handle === false) throw codedError(TypeError, "ERR_MISSING_PASSPHRASE", "Passphrase required for encrypted key");
+  if (!isPrivate && !isPem && typeof handle === "string") throw new Error("Failed to read asymmetric key");
+  return { handle: requireResult(handle, wantsPrivate ? "Failed to read private key" : "Failed to read asymmetric key"), type: isPrivate ? "private" : "public" };
+}
+
+/** The state of the key that `given` is or describes. `name` is that of the argument, for errors. */
+function readKey(given, use, name = "key") {
+  const object = asKeyObject(given);
+  if (object !== undefined) return checkObject(object, use, name);
+  if (isText(given)) return readBytes(bytesOf(given, name), {}, use.isPrivate === false);
+  if (typeof given !== "object") throw invalidArgument(name, expected(use), given);
+  const { key, format, encoding } = given;
+  const inner = asKeyObject(key);
+  if (inner !== undefined) return checkObject(inner, use, name);
+  if (format === "jwk") return importJwk(key, use === MAKE_PRIVATE, `${name}.key`);
+  if (!isText(key)) throw invalidArgument(`${name}.key`, expected(use), key);
+  return readBytes(bytesOf(key, name, encoding), readEncoding(given, undefined, use.isPrivate, name), use.isPrivate === false);
+}
+
+/** The state of a private key for an operation. */
+export const privateState = (key, name) => readKey(key, SIGN, name);
+/** The state of a public key for an operation. It may be that of a private key. */
+export const publicState = (key, name) => readKey(key, VERIFY, name);
 
 export function createSecretKey(key, encoding = undefined) {
-  const secret = typeof key === "string" ? Buffer.from(key, encoding) : Uint8Array.from(secretBytes(key));
-  return new KeyObject(INTERNAL, { type: "secret", secret });
+  if (!isText(key)) throw invalidArgument("key", `${BUFFERS} or DataView`, key);
+  return makeKey({ type: "secret", secret: Uint8Array.from(bytesOf(key, "key", encoding)) });
 }
 
 export function createPrivateKey(key) {
-  const made = readKey(key, true);
-  if (made.type !== "private") throw codedError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", `Invalid key object type ${made.type}, expected private.`);
-  return made;
+  return makeKey(readKey(key, MAKE_PRIVATE));
 }
 
 /** From a private key it makes the public key. */
 export function createPublicKey(key) {
-  const made = readKey(key, false);
-  const { type, kind, curve, handle } = keyState(made);
-  if (type === "secret") throw codedError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", "Invalid key object type secret, expected public.");
-  if (type === "public") return made;
-  const half = native.importDer(kind, false, new Uint8Array(native.exportDer(handle, false)), curve);
-  return new KeyObject(INTERNAL, { type: "public", kind, curve, handle: half });
+  const { handle } = readKey(key, MAKE_PUBLIC);
+  return makeKey({ type: "public", handle });
 }
 
-/** The bytes of a secret: a KeyObject, text or a buffer. */
-export function secretBytes(key) {
-  const state = keyState(key);
+/** The bytes of a secret: a KeyObject, a CryptoKey, text or a buffer. */
+export function secretBytes(key, encoding = undefined, name = "key") {
+  const state = keyState(asKeyObject(key));
   if (state !== undefined) {
-    if (state.type !== "secret") throw codedError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", `Invalid key object type ${state.type}, expected secret.`);
+    if (state.type !== "secret") throw wrongType(state.type, "secret");
     return state.secret;
   }
-  if (typeof key === "string") return Buffer.from(key);
-  if (ArrayBuffer.isView(key)) return new Uint8Array(key.buffer, key.byteOffset, key.byteLength);
-  if (key instanceof ArrayBuffer) return new Uint8Array(key);
-  throw invalidArgument("key", "of type string or an instance of ArrayBuffer, Buffer, TypedArray, DataView or KeyObject", key);
+  if (typeof key !== "string" && !isBuffer(key)) throw invalidArgument(name, `of type string or ${BUFFERS} DataView, KeyObject, or CryptoKey`, key);
+  return bytesOf(key, name, encoding);
 }

@@ -1,7 +1,7 @@
 // https://nodejs.org/api/crypto.html#cryptopublicencryptkey-buffer and its neighbours: encryption with RSA keys.
 import { native } from "../internal/native.js";
 import { output, requireHash, toBytes } from "./crypto_hash.js";
-import { createPrivateKey, createPublicKey, keyState } from "./crypto_keys.js";
+import { keyState, kindOf, privateState, publicState } from "./crypto_keys.js";
 import { codedError } from "./errors.js";
 
 const PKCS1 = 1;
@@ -14,11 +14,12 @@ const DECRYPT = 1;
 const SIGN = 2;
 const RECOVER = 3;
 
-function crypt(what, key, buffer, makeKey, fallback) {
+function crypt(what, key, buffer, readKey, fallback) {
   const options = typeof key === "object" && key !== null && !ArrayBuffer.isView(key) && keyState(key) === undefined ? key : {};
   const { padding = fallback, oaepHash = "sha1", oaepLabel, encoding } = options;
-  const { kind, handle } = keyState(makeKey(key));
-  if (kind !== 0) throw codedError(Error, "ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE", "operation not supported for this keytype");
+  const state = readKey(key);
+  const { handle } = state;
+  if (kindOf(state) !== "rsa") throw codedError(Error, "ERR_OSSL_EVP_OPERATION_NOT_SUPPORTED_FOR_THIS_KEYTYPE", "operation not supported for this keytype");
   const label = oaepLabel === undefined ? NOTHING : toBytes(oaepLabel, undefined, "key.oaepLabel");
   const data = toBytes(buffer, encoding, "buffer");
   const result = native.onTheSpot(() => native.rsaCrypt(handle, what, padding, requireHash(oaepHash).number, label, data));
@@ -26,7 +27,7 @@ function crypt(what, key, buffer, makeKey, fallback) {
   return output(result, undefined);
 }
 
-export const publicEncrypt = (key, buffer) => crypt(ENCRYPT, key, buffer, createPublicKey, OAEP);
-export const privateDecrypt = (key, buffer) => crypt(DECRYPT, key, buffer, createPrivateKey, OAEP);
-export const privateEncrypt = (key, buffer) => crypt(SIGN, key, buffer, createPrivateKey, PKCS1);
-export const publicDecrypt = (key, buffer) => crypt(RECOVER, key, buffer, createPublicKey, PKCS1);
+export const publicEncrypt = (key, buffer) => crypt(ENCRYPT, key, buffer, publicState, OAEP);
+export const privateDecrypt = (key, buffer) => crypt(DECRYPT, key, buffer, privateState, OAEP);
+export const privateEncrypt = (key, buffer) => crypt(SIGN, key, buffer, privateState, PKCS1);
+export const publicDecrypt = (key, buffer) => crypt(RECOVER, key, buffer, publicState, PKCS1);

@@ -1,87 +1,55 @@
 // https://nodejs.org/api/crypto.html#class-sign and #class-verify
 import { native } from "../internal/native.js";
-import { queueMicrotask } from "../timers.js";
 import { Buffer } from "./buffer.js";
-import { createPrivateKey, createPublicKey, keyState } from "./crypto_keys.js";
-import { output, requireHash, toBytes } from "./crypto_hash.js";
-import { codedError } from "./errors.js";
+import { requireResult } from "./crypto_faults.js";
+import { findHash, output } from "./crypto_hash.js";
+import { bytesOf } from "./crypto_key_options.js";
+import { kindOf, privateState, publicState } from "./crypto_keys.js";
+import { codedError, invalidArgument, invalidValue, requireFunction, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 
-const RSA_PKCS1_PSS_PADDING = 6;
-const HASH_BYTES = [16, 20, 32, 48, 64, 32, 48, 64, 28, 32, 20, 28, 28, 64, 32, 36, 32]; // by the number of the hash
+const PSS = 6; // RSA_PKCS1_PSS_PADDING
+const LONGEST = -2; // RSA_PSS_SALTLEN_MAX_SIGN
 
-function integer(bytes) {
-  let start = 0;
-  while (start < bytes.length - 1 && bytes[start] === 0) start++;
-  const content = bytes[start] & 0x80 ? [0, ...bytes.subarray(start)] : [...bytes.subarray(start)];
-  return [2, content.length, ...content];
+function integerOption(options, name) {
+  const value = options[name];
+  if (value !== undefined && value !== value >> 0) throw invalidValue(`options.${name}`, value);
+  return value;
 }
 
-/** Converts an elliptic curve signature to DER, Node's default. OpenSSL returns the two numbers concatenated. */
-function toDer(raw) {
-  const half = raw.length / 2;
-  const body = [...integer(raw.subarray(0, half)), ...integer(raw.subarray(half))];
-  return Buffer.from([0x30, ...(body.length < 128 ? [body.length] : [0x81, body.length]), ...body]);
+/** The options of a signature, which are beside those of the key. */
+function readOptions(options) {
+  const padding = integerOption(options, "padding");
+  const saltLength = integerOption(options, "saltLength") ?? (options.padding === PSS ? LONGEST : undefined);
+  const { dsaEncoding = "der", context } = typeof options === "object" ? options : {};
+  if (dsaEncoding !== "der" && dsaEncoding !== "ieee-p1363") throw invalidValue("options.dsaEncoding", dsaEncoding);
+  if (context !== undefined && !ArrayBuffer.isView(context)) throw invalidArgument("options.context", "an instance of Buffer, TypedArray, or DataView", context);
+  return [padding, saltLength, dsaEncoding === "ieee-p1363", context];
 }
 
-function fromDer(der, half) {
-  let at = der[1] === 0x81 ? 3 : 2;
-  const raw = Buffer.alloc(half * 2);
-  for (let part = 0; part < 2; part++) {
-    if (der[0] !== 0x30 || der[at] !== 2) return null;
-    let bytes = der.subarray(at + 2, at + 2 + der[at + 1]);
-    at += 2 + der[at + 1];
-    while (bytes.length > half && bytes[0] === 0) bytes = bytes.subarray(1);
-    if (bytes.length > half || bytes.length === 0) return null;
-    raw.set(bytes, half * (part + 1) - bytes.length);
-  }
-  return at === der.length ? raw : null;
-}
+const keyRequired = () => codedError(Error, "ERR_CRYPTO_SIGN_KEY_REQUIRED", "No key provided to sign");
+const invalidDigest = (message) => codedError(TypeError, "ERR_CRYPTO_INVALID_DIGEST", message);
 
-// The salt length of PSS: that of the hash (-1), or the longest possible (-2, Node's default for signing).
-function saltLength({ padding, saltLength: wanted }, hash, handle) {
-  if (padding !== RSA_PKCS1_PSS_PADDING) return undefined;
-  if (wanted >= 0) return wanted;
-  const size = HASH_BYTES[hash.number];
-  if (wanted === -1) return size;
-  return native.rsaParts(handle, false)[0].byteLength - size - 2;
-}
-
-function signBytes(hash, data, key, options) {
-  const { kind, curve, handle } = keyState(createPrivateKey(key));
-  let signature;
-  if (kind === 2) signature = native.onTheSpot(() => native.signEd25519(handle, data));
-  else if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "This kind of key needs a digest.");
-  else if (kind === 0) signature = native.onTheSpot(() => native.signRsa(handle, hash.number, data, saltLength(options, hash, handle)));
-  else if (kind === 1) signature = native.onTheSpot(() => native.signEcdsa(handle, curve, hash.number, data));
-  if (signature === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The key cannot sign this.");
-  const bytes = Buffer.from(signature);
-  return kind === 1 && options.dsaEncoding !== "ieee-p1363" ? toDer(bytes) : bytes;
-}
-
-function verifyBytes(hash, data, key, signature, options) {
-  const { kind, curve, handle } = keyState(createPublicKey(key));
-  if (kind === 2) return native.onTheSpot(() => native.verifyEd25519(handle, signature, data)) === true;
-  if (hash === null) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", "This kind of key needs a digest.");
-  if (kind === 0) {
-    return native.onTheSpot(() => native.verifyRsa(handle, hash.number, signature, data, saltLength(options, hash, handle))) === true;
-  }
-  const raw = options.dsaEncoding === "ieee-p1363" ? signature : fromDer(signature, [32, 48, 66][curve]);
-  return raw !== null && native.onTheSpot(() => native.verifyEcdsa(handle, curve, hash.number, raw, data)) === true;
-}
-
-const optionsOf = (key) => (typeof key === "object" && key !== null && !ArrayBuffer.isView(key) ? key : {});
+// --- Objects ---
 
 class Collector {
   #hash;
-  #parts = [];
+  #parts = []; // null once it was used
 
   constructor(algorithm) {
-    this.#hash = requireHash(algorithm);
+    requireString(algorithm, "algorithm");
+    this.#hash = findHash(algorithm);
+    if (this.#hash === undefined) throw invalidDigest("Invalid digest");
   }
 
   update(data, encoding = undefined) {
-    this.#parts.push(Buffer.from(toBytes(data, encoding)));
+    if (typeof data === "string") {
+      if (encoding === "hex" && data.length % 2 !== 0) throw invalidValue("encoding", encoding, `is invalid for data of length ${data.length}`);
+    } else if (!ArrayBuffer.isView(data)) {
+      throw invalidArgument("data", "of type string or an instance of Buffer, TypedArray, or DataView", data);
+    }
+    if (this.#parts === null) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", "Not initialised");
+    this.#parts.push(Buffer.from(bytesOf(data, "data", encoding)));
     return this;
   }
 
@@ -94,53 +62,119 @@ class Collector {
     this._write(chunk, encoding, callback);
   }
 
-  static use(collector, run) {
-    return run(collector.#hash, Buffer.concat(collector.#parts));
+  static use(collector, state, run) {
+    if (collector.#parts === null) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", "Not initialised");
+    // These keys hash the message themselves, so they cannot sign one that was hashed in parts.
+    if (/^(ed|ml-dsa|slh-dsa)/.test(kindOf(state))) throw codedError(Error, "ERR_CRYPTO_UNSUPPORTED_OPERATION", "Unsupported crypto operation");
+    const data = Buffer.concat(collector.#parts);
+    collector.#parts = null;
+    return native.onTheSpot(() => run(collector.#hash.number, data));
   }
 }
 
-export class Sign extends Collector {
-  sign(privateKey, encoding = undefined) {
-    return output(Collector.use(this, (hash, data) => signBytes(hash, data, privateKey, optionsOf(privateKey))), encoding);
+class SignObject extends Collector {
+  sign(options, encoding = undefined) {
+    if (!options) throw keyRequired();
+    const state = privateState(options, "privateKey");
+    const manner = readOptions(options);
+    const made = Collector.use(this, state, (hash, data) => native.signWith(state.handle, hash, data, ...manner));
+    return output(requireResult(made, "PEM_read_bio_PrivateKey failed"), encoding);
   }
 }
 
-export class Verify extends Collector {
-  verify(key, signature, encoding = undefined) {
-    const bytes = toBytes(signature, encoding, "signature");
-    return Collector.use(this, (hash, data) => verifyBytes(hash, data, key, bytes, optionsOf(key)));
+class VerifyObject extends Collector {
+  verify(options, signature, encoding = undefined) {
+    const state = publicState(options);
+    const manner = readOptions(options);
+    const bytes = bytesOf(signature, "signature", encoding);
+    const found = Collector.use(this, state, (hash, data) => native.verifyWith(state.handle, hash, data, ...manner, bytes));
+    if (found === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "Malformed signature");
+    // As in Node, a digest that the key does not allow is a signature that does not match.
+    return typeof found === "string" && found.includes("digest not allowed") ? false : requireResult(found, "PEM_read_bio_PUBKEY failed");
   }
 }
 
 makeLazyTransform(Collector);
 
-export function createSign(algorithm) {
-  return new Sign(algorithm);
-}
-
-export function createVerify(algorithm) {
-  return new Verify(algorithm);
-}
-
-const hashOrNull = (algorithm) => (algorithm === null || algorithm === undefined ? null : requireHash(algorithm));
-
-function answer(callback, run) {
-  if (callback === undefined) return run();
-  let result;
-  try {
-    result = run();
-  } catch (error) {
-    queueMicrotask(() => callback(error));
-    return undefined;
+/** A class that can also be called as a function, as Node's can. */
+function callable(Class, name) {
+  function constructor(...args) {
+    return Reflect.construct(Class, args, new.target ?? Class);
   }
-  queueMicrotask(() => callback(null, result));
+  Object.defineProperty(constructor, "name", { value: name });
+  constructor.prototype = Class.prototype;
+  Class.prototype.constructor = constructor;
+  return constructor;
+}
+
+export const Sign = callable(SignObject, "Sign");
+export const Verify = callable(VerifyObject, "Verify");
+export const createSign = (algorithm, options) => new Sign(algorithm, options);
+export const createVerify = (algorithm, options) => new Verify(algorithm, options);
+
+// --- Functions ---
+
+function hashNumber(algorithm) {
+  if (algorithm === null || algorithm === undefined) return undefined;
+  const hash = findHash(algorithm);
+  if (hash === undefined) throw invalidDigest(`Invalid digest: ${algorithm}`);
+  return hash.number;
+}
+
+/** Runs a native function on the spot, or off the thread if there is a callback. */
+export function answer(run, callback, convert) {
+  if (callback === undefined) return convert(native.onTheSpot(run));
+  Promise.resolve(run())
+    .then(convert)
+    .then(
+      (result) => callback(null, result),
+      // As in Node, the errors of OpenSSL have no code here.
+      (error) => callback(error.library === undefined ? error : new Error(error.message)),
+    );
   return undefined;
 }
 
-export function sign(algorithm, data, key, callback = undefined) {
-  return answer(callback, () => signBytes(hashOrNull(algorithm), toBytes(data), key, optionsOf(key)));
+function checkArguments(algorithm, callback) {
+  if (algorithm !== null && algorithm !== undefined) requireString(algorithm, "algorithm");
+  if (callback !== undefined) requireFunction(callback, "callback");
 }
 
+const WITH_CONTEXT = /^(ed25519|ed448|ml-dsa|slh-dsa)/;
+
+function checkContext([, , , context], state) {
+  if (context === undefined) return;
+  if (context.byteLength > 255) throw codedError(RangeError, "ERR_OUT_OF_RANGE", "context string must be at most 255 bytes");
+  if (!WITH_CONTEXT.test(kindOf(state))) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "Context parameter is unsupported");
+}
+
+/** https://nodejs.org/api/crypto.html#cryptosignalgorithm-data-key-callback */
+export function sign(algorithm, data, key, callback = undefined) {
+  checkArguments(algorithm, callback);
+  const bytes = bytesOf(data, "data");
+  if (!key) throw keyRequired();
+  const manner = readOptions(key);
+  const state = privateState(key);
+  checkContext(manner, state);
+  const hash = hashNumber(algorithm);
+  return answer(
+    () => native.signWith(state.handle, hash, bytes, ...manner),
+    callback,
+    (result) => Buffer.from(requireResult(result, "The key cannot sign this")),
+  );
+}
+
+/** https://nodejs.org/api/crypto.html#cryptoverifyalgorithm-data-key-signature-callback */
 export function verify(algorithm, data, key, signature, callback = undefined) {
-  return answer(callback, () => verifyBytes(hashOrNull(algorithm), toBytes(data), key, toBytes(signature), optionsOf(key)));
+  checkArguments(algorithm, callback);
+  const bytes = bytesOf(data, "data");
+  const manner = readOptions(key);
+  const mark = bytesOf(signature, "signature");
+  const state = publicState(key);
+  checkContext(manner, state);
+  const hash = hashNumber(algorithm);
+  return answer(
+    () => native.verifyWith(state.handle, hash, bytes, ...manner, mark),
+    callback,
+    (result) => (result === undefined ? false : requireResult(result, "The signature cannot be verified")),
+  );
 }

@@ -18,7 +18,9 @@ export function describe(value) {
     const name = value.constructor?.name;
     return name ? `an instance of ${name}` : inspect(value, { depth: -1 });
   }
-  return `type ${typeof value} (${inspect(value).slice(0, 28)})`;
+  if (typeof value === "string" && value.length > 28) return describe(`${value.slice(0, 25)}...`);
+  const text = inspect(value);
+  return `type ${typeof value} (${text.length > 40 ? `${text.slice(0, 25)}...` : text})`;
 }
 
 const kindOf = (name) => (name.includes(".") ? "property" : "argument");
@@ -57,7 +59,8 @@ export class AbortError extends Error {
 
 /** https://nodejs.org/api/errors.html#err_invalid_arg_value */
 export function invalidValue(name, value, reason = "is invalid") {
-  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The ${kindOf(name)} '${name}' ${reason}. Received ${inspect(value)}`);
+  const text = inspect(value);
+  return codedError(TypeError, "ERR_INVALID_ARG_VALUE", `The ${kindOf(name)} '${name}' ${reason}. Received ${text.length > 128 ? `${text.slice(0, 128)}...` : text}`);
 }
 
 export function requireString(value, name) {
@@ -74,4 +77,11 @@ export function requireNumber(value, name) {
 
 export function requireObject(value, name) {
   if (typeof value !== "object" || value === null) throw invalidArgument(name, "of type object", value);
+}
+
+/** An integer of 32 bits without sign; `from` is the least. */
+export function requireUint32(value, name, from = 0) {
+  requireNumber(value, name);
+  if (!Number.isInteger(value)) throw outOfRange(name, "an integer", value);
+  if (value < from || value > 0xffffffff) throw outOfRange(name, `>= ${from} && <= 4294967295`, value);
 }

@@ -35,12 +35,14 @@ export class MessageSocket extends EventEmitter {
     return this.destroyed ? "closed" : "open";
   }
 
+  /** Of a server's request: the client. A request of a client does not know which address answered. */
   get remoteAddress() {
-    return this.destroyed ? undefined : (this.#message.headers["cf-connecting-ip"] ?? "127.0.0.1");
+    const { headers } = this.#message;
+    return this.destroyed || headers === undefined ? undefined : (headers["cf-connecting-ip"] ?? "127.0.0.1");
   }
 
   get remoteFamily() {
-    if (this.destroyed) return undefined;
+    if (this.remoteAddress === undefined) return undefined;
     return isIPv4(this.remoteAddress) ? "IPv4" : "IPv6";
   }
 

@@ -31,6 +31,7 @@ export class Codec {
   #mode;
   #isEnded = false;
   #isFinished = false; // a compressor has written its end
+  writeState = new Uint32Array(2); // of the last writeSync()
 
   constructor(mode, settings, dictionary = undefined) {
     this.#mode = mode;
@@ -57,6 +58,22 @@ export class Codec {
     const wantsRoom = given === Math.min(room.length, MOST_BYTES) || (!isRead && !(decodes && this.#isEnded) && (taken > 0 || given > 0));
     if (!wantsRoom && isRead) this.#requireEnd(flush);
     return { taken, given, wantsRoom };
+  }
+
+  /**
+   * As packages call it on a stream's `_handle` (pngjs): takes `length` bytes of `input` from `at` on until they are read or
+   * the room is full. `writeState`, the stream's `_writeState`, then says how much of the room and of the input is left.
+   */
+  writeSync(flush, input, at, length, output, from, room) {
+    const source = input.subarray(0, at + length);
+    const target = output.subarray(0, from + room);
+    for (let wantsRoom = true; wantsRoom && from < target.length; ) {
+      const done = this.step(source, at, target, from, flush);
+      at += done.taken;
+      from += done.given;
+      wantsRoom = done.wantsRoom;
+    }
+    this.writeState.set([target.length - from, source.length - at]);
   }
 
   // All input is there, and there is room for more output.

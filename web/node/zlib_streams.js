@@ -48,6 +48,7 @@ function ZlibBase(options, family, makeCodec) {
   const { rejectGarbageAfterEnd: rejects = false } = options ?? {};
   if (typeof rejects !== "boolean") throw invalidArgument("options.rejectGarbageAfterEnd", "of type boolean", rejects);
   this._handle = makeCodec();
+  this._writeState = this._handle.writeState;
   Transform.call(this, { autoDestroy: true, ...options, encoding: null, objectMode: false, writableObjectMode: false });
   this.bytesWritten = 0;
   this._chunkSize = chunkSize;

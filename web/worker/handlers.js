@@ -5,7 +5,7 @@ import { ErrorCode } from "../internal/wire.gen.js";
 import { isObjectClass } from "../objects/base.js";
 
 // Handlers of Cloudflare that Atoll never calls: a worker with only these is refused.
-const UNCALLED = ["email", "trace"];
+const UNCALLED = ["trace"];
 
 const known = () => ["fetch", ...eventHandlers(), ...UNCALLED];
 

@@ -41,7 +41,12 @@ class Tools:
         if scope["type"] != "http" or host_name(host) == CONTROL_HOST.encode():
             await self._control(scope, receive, send)
             return
-        response = self._refusal(scope) or await self._answer(scope, self._worker_at(host))
+        refusal = self._refusal(scope)
+        event = EVENT_PATH.fullmatch(scope["path"])
+        if refusal is None and scope["method"] == "POST" and event is not None and event[1] not in STARTABLE:
+            await self._control(_for_control(scope, event[1], self._worker_at(host)), receive, send)
+            return
+        response = refusal or await self._answer(scope, self._worker_at(host))
         await response(scope, receive, send)
 
     def _refusal(self, scope: Message) -> Response | None:
@@ -109,3 +114,11 @@ class Tools:
             return Response(json.dumps({"outcome": outcome}), media_type="application/json")
         text = f"Ran {handler} event" if outcome == "ok" else outcome
         return PlainTextResponse(text + "\n", 200 if outcome == "ok" else 500)
+
+
+def _for_control(scope: Message, handler: str, worker: str) -> Message:
+    """A request that brings the content of an event: the control API runs it."""
+    path = f"/cdn-cgi/handler/{handler}"
+    query = b"&".join(filter(None, (f"worker={worker}".encode(), scope["query_string"])))
+    headers = [(name, CONTROL_HOST.encode() if name == b"host" else value) for name, value in scope["headers"]]
+    return {**scope, "path": path, "raw_path": path.encode(), "query_string": query, "headers": headers}

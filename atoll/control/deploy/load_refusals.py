@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from atoll.api.refusals import ApiCode, Refused
 from atoll.errors import Failure
-from atoll.manifests.every import triggers
+from atoll.manifests.every import manifests, triggers
 from atoll.wire.generated import ErrorCode
 
 # The engine's error -> the code of the refusal. Any other error is a failure of the script.
@@ -33,7 +33,11 @@ LOAD_HINTS: dict[ErrorCode, str] = {
 }
 
 # The handlers that a node calls: for requests, events of triggers, other workers.
-CALLED = ("fetch", *(trigger.handler for trigger in triggers().values()))
+CALLED = (
+    "fetch",
+    *(name for manifest in manifests().values() for name in manifest.handlers),
+    *(trigger.handler for trigger in triggers().values() if trigger.handler),
+)
 
 
 def refuse_uncallable(handlers: Sequence[str]) -> None:

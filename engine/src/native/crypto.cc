@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "isolate/realm.h"
 #include "worker/worker.h"
@@ -131,6 +132,12 @@ uint32_t Operation::Integer(int index) {
   return 0;
 }
 
+int32_t Operation::Signed(int index) {
+  if (args_[index]->IsInt32()) return args_[index].As<v8::Int32>()->Value();
+  wrong_ = true;
+  return 0;
+}
+
 const EVP_MD* Operation::Hash(int index) {
   const EVP_MD* hash = HashOf(Integer(index));
   if (hash == nullptr) wrong_ = true;
@@ -157,6 +164,12 @@ std::shared_ptr<Key> Operation::Secret(int index) {
 std::shared_ptr<Key> Operation::Asymmetric(int index) {
   std::shared_ptr<Key> key = Find(index);
   if (key == nullptr || key->pkey == nullptr) wrong_ = true;
+  return key;
+}
+
+std::shared_ptr<Key> Operation::Certified(int index) {
+  std::shared_ptr<Key> key = Find(index);
+  if (key == nullptr || key->certificate == nullptr) wrong_ = true;
   return key;
 }
 
@@ -201,10 +214,22 @@ v8::Local<v8::Value> ToHandle(v8::Isolate* isolate, std::shared_ptr<Key> key) {
   return static_cast<Realm*>(realm)->keys().Add(isolate, std::move(key));
 }
 
+// "number of the library, name of the library, reason, whole text", a line each.
+v8::Local<v8::Value> ToText(v8::Isolate* isolate, const Fault& fault) {
+  char whole[256] = "";
+  if (fault.number != 0) ERR_error_string_n(fault.number, whole, sizeof whole);
+  const char* library = ERR_lib_error_string(fault.number);
+  const char* reason = ERR_reason_error_string(fault.number);
+  const std::string text = std::to_string(ERR_GET_LIB(fault.number)) + "\n" + (library == nullptr ? "" : library) +
+                           "\n" + (reason == nullptr ? "" : reason) + "\n" + whole;
+  return ToV8(isolate, text);
+}
+
 }  // namespace
 
 v8::Local<v8::Value> ToValue(v8::Isolate* isolate, Result result) {
   if (const Bytes* bytes = std::get_if<Bytes>(&result)) return ToBuffer(isolate, *bytes);
+  if (const Fault* fault = std::get_if<Fault>(&result)) return ToText(isolate, *fault);
   if (const bool* flag = std::get_if<bool>(&result)) return v8::Boolean::New(isolate, *flag);
   if (Pkey* pkey = std::get_if<Pkey>(&result); pkey != nullptr && *pkey != nullptr) {
     auto key = std::make_shared<Key>();

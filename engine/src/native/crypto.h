@@ -10,6 +10,7 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/x509.h>
 #include <v8.h>
 
 #include <cstdint>
@@ -65,26 +66,37 @@ using NumberContext = std::unique_ptr<BN_CTX, Freed<BN_CTX_free>>;
 using Group = std::unique_ptr<EC_GROUP, Freed<EC_GROUP_free>>;
 using Point = std::unique_ptr<EC_POINT, Freed<EC_POINT_clear_free>>;
 
-// The object of a handle: a secret, an asymmetric key, or a digest or cipher in progress.
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+
+// The object of a handle: a secret, an asymmetric key, a certificate, or a digest or cipher in progress.
 struct Key {
   Bytes secret;
   Pkey pkey;
+  Certificate certificate;
   DigestContext digest;
   CipherContext cipher;
 
   // Roughly the memory it takes.
   size_t cost() const {
     return 256 + secret.size() + (pkey == nullptr ? 0 : 4096) + (digest == nullptr ? 0 : 512) +
-           (cipher == nullptr ? 0 : 1024);
+           (cipher == nullptr ? 0 : 1024) +
+           (certificate == nullptr ? 0 : 8192 + 4 * static_cast<size_t>(i2d_X509(certificate.get(), nullptr)));
   }
 };
 
+// OpenSSL's number for an error; 0 if it gave none. JavaScript gets it as text, and throws the error that Node throws.
+struct Fault {
+  unsigned long number;
+};
+
 // std::monostate: the operation failed.
-using Result = std::variant<std::monostate, Bytes, bool, Pkey>;
+using Result = std::variant<std::monostate, Bytes, bool, Pkey, Fault>;
 
 inline Result Failed() { return {}; }
+// For node:crypto, whose errors are OpenSSL's: the first error of this thread.
+inline Result Faulted() { return Fault{ERR_peek_error()}; }
 
-// Discards OpenSSL's errors, which a thread keeps until they are read. They are not used here.
+// Discards OpenSSL's errors, which a thread keeps until they are read.
 class ErrorScope final {
  public:
   ErrorScope() { ERR_clear_error(); }
@@ -110,6 +122,13 @@ size_t Hmac(const EVP_MD* md, std::span<const uint8_t> key, std::initializer_lis
 // True if the numbers of an RSA key, or the point of an elliptic curve key, are consistent.
 bool IsSoundRsa(EVP_PKEY* pkey);
 bool IsSoundEc(EVP_PKEY* pkey, const Curve& curve, bool is_private);
+
+// True for a key that can be used in reasonable time: RSA keys must be sound, and no modulus may be too large.
+bool IsUsableKey(EVP_PKEY* pkey);
+
+// A signature of DSA or ECDSA is two numbers. OpenSSL writes them as DER, the standard of the web side by side.
+Result FlattenSignature(std::span<const uint8_t> der, size_t bytes);
+Bytes EncodeSignature(std::span<const uint8_t> flat);
 
 // The bytes of a view: not copied if the work is done on the spot, copied if it is done later.
 class Input final {
@@ -161,11 +180,13 @@ class Operation final {
 
   Input View(int index);
   uint32_t Integer(int index);
+  int32_t Signed(int index);
   bool Flag(int index) { return args_[index]->IsTrue(); }
   const EVP_MD* Hash(int index);
   const Curve* NamedCurve(int index);
   std::shared_ptr<Key> Secret(int index);
   std::shared_ptr<Key> Asymmetric(int index);
+  std::shared_ptr<Key> Certified(int index);
   std::shared_ptr<Key> Digest(int index);
   std::shared_ptr<Key> Cipher(int index);
   bool IsGiven(int index) const { return !args_[index]->IsUndefined(); }

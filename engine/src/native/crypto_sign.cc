@@ -137,40 +137,6 @@ void RsaOaep(const Arguments& args) {
   });
 }
 
-// Converts a signature from DER, as OpenSSL writes it, to r and s side by side, as the standard defines it.
-Result Flattened(Result der, size_t bytes) {
-  const Bytes* encoded = std::get_if<Bytes>(&der);
-  if (encoded == nullptr) return Failed();
-  const uint8_t* at = encoded->data();
-  const EcdsaSignature signature(d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(encoded->size())));
-  Bytes out(2 * bytes);
-  if (signature == nullptr || !out.ok()) return Failed();
-  const int half = static_cast<int>(bytes);
-  if (BN_bn2binpad(ECDSA_SIG_get0_r(signature.get()), out.data(), half) != half ||
-      BN_bn2binpad(ECDSA_SIG_get0_s(signature.get()), out.data() + bytes, half) != half) {
-    return Failed();
-  }
-  return out;
-}
-
-Bytes Encoded(std::span<const uint8_t> flat) {
-  const int half = static_cast<int>(flat.size() / 2);
-  const EcdsaSignature signature(ECDSA_SIG_new());
-  Number r(BN_bin2bn(flat.data(), half, nullptr));
-  Number s(BN_bin2bn(flat.data() + half, half, nullptr));
-  if (signature == nullptr || r == nullptr || s == nullptr) return {};
-  if (ECDSA_SIG_set0(signature.get(), r.get(), s.get()) != 1) return {};
-  // The signature owns them now.
-  (void)r.release();
-  (void)s.release();
-  const int length = i2d_ECDSA_SIG(signature.get(), nullptr);
-  if (length <= 0) return {};
-  Bytes out(static_cast<size_t>(length));
-  uint8_t* at = out.data();
-  if (!out.ok() || i2d_ECDSA_SIG(signature.get(), &at) != length) return {};
-  return out;
-}
-
 // signEcdsa(handle, curve, hash, data) -> ArrayBuffer
 void SignEcdsa(const Arguments& args) {
   Operation op(args);
@@ -181,7 +147,9 @@ void SignEcdsa(const Arguments& args) {
   Input data = op.View(3);
   if (op.Refused()) return;
   op.Finish([=, key = std::move(key), data = std::move(data)](const Job*) -> Result {
-    return Flattened(Sign(key->pkey.get(), md, nullptr, data.span()), curve->bytes);
+    const Result der = Sign(key->pkey.get(), md, nullptr, data.span());
+    const Bytes* encoded = std::get_if<Bytes>(&der);
+    return encoded == nullptr ? Failed() : FlattenSignature(encoded->span(), curve->bytes);
   });
 }
 
@@ -197,7 +165,7 @@ void VerifyEcdsa(const Arguments& args) {
   if (op.Refused()) return;
   op.Finish([=, key = std::move(key), signature = std::move(signature), data = std::move(data)](const Job*) -> Result {
     if (signature.size() != 2 * curve->bytes) return false;
-    const Bytes der = Encoded(signature.span());
+    const Bytes der = EncodeSignature(signature.span());
     if (!der.ok()) return Failed();
     return Verify(key->pkey.get(), md, nullptr, der.span(), data.span());
   });
@@ -269,6 +237,37 @@ constexpr Function kFunctions[] = {
 };
 
 }  // namespace
+
+Result FlattenSignature(std::span<const uint8_t> der, size_t bytes) {
+  const uint8_t* at = der.data();
+  const EcdsaSignature signature(d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size())));
+  Bytes out(2 * bytes);
+  if (signature == nullptr || !out.ok()) return Failed();
+  const int half = static_cast<int>(bytes);
+  if (BN_bn2binpad(ECDSA_SIG_get0_r(signature.get()), out.data(), half) != half ||
+      BN_bn2binpad(ECDSA_SIG_get0_s(signature.get()), out.data() + bytes, half) != half) {
+    return Failed();
+  }
+  return out;
+}
+
+Bytes EncodeSignature(std::span<const uint8_t> flat) {
+  const int half = static_cast<int>(flat.size() / 2);
+  const EcdsaSignature signature(ECDSA_SIG_new());
+  Number r(BN_bin2bn(flat.data(), half, nullptr));
+  Number s(BN_bin2bn(flat.data() + half, half, nullptr));
+  if (signature == nullptr || r == nullptr || s == nullptr) return {};
+  if (ECDSA_SIG_set0(signature.get(), r.get(), s.get()) != 1) return {};
+  // The signature owns them now.
+  (void)r.release();
+  (void)s.release();
+  const int length = i2d_ECDSA_SIG(signature.get(), nullptr);
+  if (length <= 0) return {};
+  Bytes out(static_cast<size_t>(length));
+  uint8_t* at = out.data();
+  if (!out.ok() || i2d_ECDSA_SIG(signature.get(), &at) != length) return {};
+  return out;
+}
 
 std::span<const Function> SignatureFunctions() { return kFunctions; }
 

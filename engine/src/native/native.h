@@ -9,6 +9,7 @@
 #include <v8.h>
 
 #include <span>
+#include <vector>
 
 namespace engine::native {
 
@@ -35,11 +36,19 @@ std::span<const Function> SignatureFunctions();
 std::span<const Function> AgreementFunctions();
 std::span<const Function> CipherFunctions();
 std::span<const Function> PostQuantumFunctions();
+std::span<const Function> KeyFunctions();
+std::span<const Function> KeyPartFunctions();
+std::span<const Function> KeyPairFunctions();
+std::span<const Function> SigningFunctions();
+std::span<const Function> CertificateFunctions();
 std::span<const Function> LazyFunctions();
 std::span<const Function> WasmFunctions();
 std::span<const Function> HtmlRewriterFunctions();
 std::span<const Function> StorageFunctions();
 std::span<const Function> ObjectFunctions();
+
+// All of them, of every file.
+std::vector<std::span<const Function>> Tables();
 
 // The getter behind defineLazyGlobal. Also an external reference of the snapshot.
 void MakeLazyGlobal(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);

@@ -335,30 +335,9 @@ constexpr native::Function kFunctions[] = {
 };
 
 std::vector<std::span<const native::Function>> Tables() {
-  return {kFunctions,
-          native::TextFunctions(),
-          native::Base64Functions(),
-          native::UrlFunctions(),
-          native::RandomFunctions(),
-          native::CloneFunctions(),
-          native::CompressFunctions(),
-          native::CodecFunctions(),
-          native::EncodingFunctions(),
-          native::DigestFunctions(),
-          native::AesFunctions(),
-          native::DerivationFunctions(),
-          native::RsaFunctions(),
-          native::CurveFunctions(),
-          native::DerFunctions(),
-          native::SignatureFunctions(),
-          native::AgreementFunctions(),
-          native::CipherFunctions(),
-          native::PostQuantumFunctions(),
-          native::LazyFunctions(),
-          native::WasmFunctions(),
-          native::HtmlRewriterFunctions(),
-          native::StorageFunctions(),
-          native::ObjectFunctions()};
+  std::vector<std::span<const native::Function>> tables = native::Tables();
+  tables.push_back(kFunctions);
+  return tables;
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
 // The behaviour of `node:` modules in a worker and in Node: the same script runs in both. See tests/e2e/test_beside_node.py.
 import { cases as agreeing } from "./agreeing.js";
 import { cases as buffer } from "./buffer.js";
+import { cases as certificates } from "./certificates.js";
 import { cases as files } from "./files.js";
 import { cases as inspecting } from "./inspecting.js";
+import { cases as keys } from "./keys.js";
 import { outcomes } from "./run.js";
+import { cases as signing } from "./signing.js";
 import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
 import { cases as zipping } from "./zipping.js";
 
-const suites = { agreeing, buffer, files, inspecting, small, unpacking, zipping };
+const suites = { agreeing, buffer, certificates, files, inspecting, keys, signing, small, unpacking, zipping };
 
 export default {
   async fetch(request) {

@@ -36,11 +36,37 @@ type ExportedHandlerTailHandler<Env = unknown> = (
   ctx: ExecutionContext,
 ) => void | Promise<void>;
 
+type ExportedHandlerEmailHandler<Env = unknown> = (
+  message: ForwardableEmailMessage,
+  env: Env,
+  ctx: ExecutionContext,
+) => void | Promise<void>;
+
+interface EmailSendResult {
+  messageId: string;
+}
+
+/** A message that was received, for email(). */
+interface ForwardableEmailMessage {
+  /** The sender of the envelope. */
+  readonly from: string;
+  readonly to: string;
+  readonly headers: Headers;
+  readonly raw: ReadableStream<Uint8Array>;
+  readonly rawSize: number;
+  /** Do not take the message: its sender gets the reason. */
+  setReject(reason: string): void;
+  forward(rcptTo: string, headers?: Headers): Promise<EmailSendResult>;
+  /** An EmailMessage, or the fields of a message; `to` is the sender in any case. */
+  reply(message: import("cloudflare:email").EmailMessage | { from: string | object; subject: string; text?: string; html?: string; [field: string]: unknown }): Promise<EmailSendResult>;
+}
+
 interface ExportedHandler<Env = unknown, QueueBody = unknown> {
   fetch?: ExportedHandlerFetchHandler<Env>;
   scheduled?: ExportedHandlerScheduledHandler<Env>;
   queue?: ExportedHandlerQueueHandler<Env, QueueBody>;
   tail?: ExportedHandlerTailHandler<Env>;
+  email?: ExportedHandlerEmailHandler<Env>;
 }
 
 interface TraceLog {
@@ -135,6 +161,7 @@ declare module "cloudflare:workers" {
     scheduled?(controller: ScheduledController): void | Promise<void>;
     queue?(batch: MessageBatch): void | Promise<void>;
     tail?(events: TraceItem[]): void | Promise<void>;
+    email?(message: ForwardableEmailMessage): void | Promise<void>;
   }
   export abstract class DurableObject<Env = unknown> {
     protected ctx: any;
@@ -184,6 +211,15 @@ declare module "cloudflare:node" {
     env?: unknown,
     ctx?: unknown,
   ): Promise<Response>;
+}
+
+declare module "cloudflare:email" {
+  /** A message as it is: headers, an empty line, content. */
+  export class EmailMessage {
+    constructor(from: string, to: string, raw: ReadableStream | string);
+    readonly from: string;
+    readonly to: string;
+  }
 }
 
 declare module "cloudflare:sockets" {

@@ -1,0 +1,1 @@
+"""Email: handlers of workers, and the way out through an SMTP server."""

@@ -1,0 +1,1 @@
+"""send_email: a binding that sends email."""
