@@ -64,7 +64,7 @@ class ObjectFiles:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            os.close(_open_to_write(path, must_exist=base.pages > 0))
+            os.close(self._open_to_write(path, must_exist=base.pages > 0))
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             _check(fd, base, records, path)
@@ -81,7 +81,7 @@ class ObjectFiles:
         if not base.pages and not any(record.pages for record in records):
             return crc32(b"")  # only an alarm
         path = self.path(key)
-        fd = _open_to_write(path, must_exist=base.pages > 0)
+        fd = self._open_to_write(path, must_exist=base.pages > 0)
         try:
             _check(fd, base, records, path)
             with self.segments() as segments:
@@ -89,6 +89,19 @@ class ObjectFiles:
             return crc32(os.pread(fd, PAGE, 0))
         finally:
             os.close(fd)
+
+    def _open_to_write(self, path: Path, *, must_exist: bool) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            if not self.folder.is_dir():  # the disk is not mounted: that is no fault of the object
+                raise
+            if must_exist:
+                raise ObjectDamaged("the file of this object is missing", str(path)) from None
+        for folder in (path.parent.parent, path.parent):  # never the folder of all: nothing may land in a mount point
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return os.open(path, flags | os.O_CREAT, 0o600)
 
     @contextmanager
     def segments(self) -> Iterator[Segments]:
@@ -147,17 +160,6 @@ class Segments:
     def close(self) -> None:
         for fd in self._open.values():
             os.close(fd)
-
-
-def _open_to_write(path: Path, *, must_exist: bool) -> int:
-    flags = os.O_RDWR | os.O_CLOEXEC
-    try:
-        return os.open(path, flags)
-    except FileNotFoundError:
-        if must_exist:
-            raise ObjectDamaged("the file of this object is missing", str(path)) from None
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(path, flags | os.O_CREAT, 0o600)
 
 
 def _check(fd: int, base: Base, records: Sequence[Record], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,6 +77,35 @@ async def test_a_read_only_folder_refuses_commits_and_recovers(tmp_path: Path) -
     await store.stop()
     async with running(tmp_path) as stored:
         assert await stored.words(key()) == ["after"]
+
+
+async def test_a_data_folder_that_is_not_mounted_any_more_refuses_objects_and_gets_nothing(tmp_path: Path) -> None:
+    """The mount point is an empty folder then. What was stored is there again once the disk is."""
+    data, away = tmp_path / "data", tmp_path / "away"
+    store = await LocalObjects.start(data, segment=SEGMENT, most=MOST)
+    stored = Stored(store)
+    await stored.write(key(), "before")
+    await store._merger._round()
+    opened = await store.open(key(3))  # lives when it happens
+    data.rename(away)
+    data.mkdir()
+    big = {number: page("lost") for number in range(1, 65)}  # more than the rest of the segment, which is open
+    with pytest.raises(StorageFailed, match="the storage of this node is not available"):
+        await stored.begin(key(3), make_commit(1, 64, big))
+    for each in (key(), key(2)):  # one that stores something, and a new one
+        with pytest.raises(StorageFailed, match="the storage of this node is not available"):
+            await stored.open(each)
+    os.close(opened.fd)
+    await store._merger._round()
+    assert list(data.iterdir()) == [], "nothing lands in the mount point"
+    assert await store.damaged() == []
+    data.rmdir()
+    away.rename(data)
+    assert await stored.words(key()) == ["before"]
+    await stored.write(key(2), "after")
+    await store.stop()
+    async with running(data) as stored:
+        assert [await stored.words(key(number)) for number in (1, 2, 3)] == [["before"], ["after"], []]
 
 
 @contextmanager

@@ -51,8 +51,7 @@ async def test_a_timer_sends_to_a_hibernatable_socket(stage: Stage) -> None:
 
 async def test_abort_stops_the_code_that_calls_it(stage: Stage) -> None:
     code = """
-      const room = env.ROOM.getByName("one");
-      const text = async (code) => { try { return await room.run(code); } catch (e) { return [e.message, e.durableObjectReset]; } };
+      const text = async (code) => { try { return await env.ROOM.getByName("one").run(code); } catch (e) { return [e.message, e.durableObjectReset]; } };
       const first = await text("try { ctx.abort('stop'); } finally { await ctx.storage.put('after', 1); }");
       const second = await text("await null; for (;;) { try { ctx.abort(); } catch {} }");
       return [first, second, await text("return [object.number, (await ctx.storage.get('after')) ?? null]")];

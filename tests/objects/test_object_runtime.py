@@ -107,6 +107,23 @@ async def test_a_response_waits_until_its_write_is_durable(
     assert (await read.over()).body == b"[1,1]"
 
 
+async def test_an_unconfirmed_write_is_confirmed_like_every_other(
+    open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """allowUnconfirmed may let output leave early. It does not: one journal makes all writes of a turn durable."""
+    source = COUNTER.replace('storage.put("n", n)', 'storage.put("n", n, { allowUnconfirmed: true })')
+    assert source != COUNTER
+    room, version = await open_room(), script(source)
+    disk = SlowDisk(room, monkeypatch)
+    written = fetch(room, version, target)
+    await room.until(lambda: disk.waiting, "a commit")
+    live = next(iter(room.objects.runtime._live.values()))
+    await room.until(lambda: len(live._held) >= 1, "the response has come")
+    assert not written.status
+    disk.finish()
+    assert (await written.over()).body == b"1"
+
+
 async def test_a_write_that_cannot_be_stored_fails_its_calls_and_resets_the_object(
     open_room: Callable[..., Any], target: ObjectTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

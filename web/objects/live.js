@@ -26,7 +26,8 @@ const TOO_LONG =
   "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.";
 const NEVER =
   "A critical section within this Durable Object awaited a Promise that apparently will never complete. This could happen in particular " +
-  "if a critical section awaits a task that was begun outside of it: the section keeps that task from going on, and neither ever ends.";
+  "if a critical section awaits a task that was initiated outside of the critical section. Since a critical section blocks all other " +
+  "tasks from completing, this leads to deadlock.";
 const NO_RPC =
   "The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order " +
   "to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module " +

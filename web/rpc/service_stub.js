@@ -9,8 +9,11 @@ import { MAIN } from "./question.js";
 
 const NO_ARGUMENTS = { bytes: new Uint8Array(0), pipes: [] }; // the property is read, not called
 
-/** Calls or reads (`args` is null) a member: `op` with the fields of `address` reaches the entry point. Returns its answer. */
-export function askEntrypoint(op, address, path, args) {
+/**
+ * Calls or reads (`args` is null) a member: `op` with the fields of `address` reaches the entry point. Returns its answer.
+ * `onThrown(error)` hears of an exception before the caller does.
+ */
+export function askEntrypoint(op, address, path, args, onThrown = undefined) {
   const session = currentChannel().open();
   const question = session.begin();
   const { bytes, pipes } = args === null ? NO_ARGUMENTS : writeValue(args, session, movesParameters());
@@ -29,7 +32,11 @@ export function askEntrypoint(op, address, path, args) {
     ({ meta: told, body }) => {
       if (told === undefined) session.answered(MAIN, body, false);
       else if (told.thrown === undefined) session.answered(MAIN, body, told.kept === true);
-      else session.failed(MAIN, makeThrown(told.thrown));
+      else {
+        const error = makeThrown(told.thrown);
+        onThrown?.(error);
+        session.failed(MAIN, error);
+      }
     },
     (error) => session.end(error),
   );

@@ -10,7 +10,6 @@ import { illegalConstructor, requireArguments } from "#web/internal/webidl.js";
 const query = defineOp("d1.query");
 const OURS = Symbol("ours"); // only this module makes statements and sessions
 const CONSTRAINTS = ["first-primary", "first-unconstrained"];
-const BOOKMARK = /^[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{32}$/;
 const NO_STATEMENT = "No SQL statements detected.";
 
 function failure(kind, text) {
@@ -189,10 +188,12 @@ class D1Database {
     throw failure("D1_DUMP_ERROR", "dump() is not supported: `atoll d1 execute` reads a database.");
   }
 
+  /** There is one copy of a database, so every bookmark and constraint is met. */
   withSession(constraint = undefined) {
-    const wanted = constraint === undefined || constraint === null ? "first-unconstrained" : `${constraint}`.trim();
-    if (!CONSTRAINTS.includes(wanted) && !BOOKMARK.test(wanted)) throw failure("D1_SESSION_ERROR", "invalid bookmark or constraint");
-    return new D1DatabaseSession(OURS, new Sender(this.#binding));
+    const wanted = constraint === undefined || constraint === null ? "" : `${constraint}`.trim();
+    const sender = new Sender(this.#binding);
+    if (wanted !== "" && !CONSTRAINTS.includes(wanted)) sender.bookmark = wanted;
+    return new D1DatabaseSession(OURS, sender);
   }
 }
 

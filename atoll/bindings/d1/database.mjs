@@ -3,6 +3,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { dump, Loader, split } from "./dump.mjs";
 
+const DROPS = /^\s*drop\b/i; // writes no row, and reads those of the schema
 const MOST = 16 << 20; // characters of an answer
 const NO_STATEMENT = "No SQL statements detected.";
 const NONE_OF_SQLITE = "SQL code did not contain a statement.";
@@ -109,7 +110,7 @@ export class Database extends DurableObject {
         comma = ",";
       }
       const now = this.#counters();
-      add(`${objects ? "]" : "]}"},"success":true,"meta":${JSON.stringify(this.#meta(cursor, now.total - total, now.last))}}`);
+      add(`${objects ? "]" : "]}"},"success":true,"meta":${JSON.stringify(this.#meta(sql, cursor, now.total - total, now.last))}}`);
       total = now.total;
     }
     return parts;
@@ -119,13 +120,13 @@ export class Database extends DurableObject {
     return this.ctx.storage.sql.exec("SELECT total_changes() AS total, last_insert_rowid() AS last").one();
   }
 
-  #meta(cursor, changes, last) {
+  #meta(sql, cursor, changes, last) {
     return {
       served_by: "atoll",
       served_by_primary: true,
       changes,
       last_row_id: last,
-      changed_db: cursor.rowsWritten > 0 || changes > 0,
+      changed_db: cursor.rowsWritten > 0 || changes > 0 || (DROPS.test(sql) && cursor.rowsRead > 0),
       size_after: this.ctx.storage.sql.databaseSize,
       rows_read: cursor.rowsRead,
       rows_written: cursor.rowsWritten,

@@ -27,6 +27,7 @@ class DurableObjectStub {
   #key; // [namespace, key], to send the stub to other workers
   #pass = undefined;
   #handle = null;
+  #broken = null; // { error } once its object was reset, or the connection to it was lost: every later call fails with it
 
   /** `binding` is null for an object of an own class that was found by ctx.exports. */
   constructor(binding, id, key) {
@@ -45,16 +46,22 @@ class DurableObjectStub {
 
   fetch(input, init = undefined) {
     const { binding, id, object } = this.#target;
+    if (this.#broken !== null) return Promise.reject(this.#broken.error);
     const target = typeof input === "string" && !isOn("durable_object_fetch_requires_full_url") ? `${new URL(input, FAKE_HOST)}` : input;
     if (binding === null) return fetchFrom(passOf(this), target, init);
-    return fetchFrom(binding, target, init, { id, name: object });
+    return fetchFrom(binding, target, init, { id, name: object, onThrown: this.#note });
   }
+
+  #note = (error) => {
+    if (error.durableObjectReset === true || error.retryable === true) this.#broken ??= { error };
+  };
 
   /** What its properties are properties of, see web/rpc/stubs.js. */
   static handleOf(stub) {
     if (stub.#handle !== null) return stub.#handle;
     const [op, address] = stub.#target.binding === null ? [reach, { name: passOf(stub) }] : [call, stub.#target];
-    stub.#handle = { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(op, address, path, args) };
+    const fail = () => Promise.reject(stub.#broken.error);
+    stub.#handle = { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(stub.#broken === null ? op : fail, address, path, args, stub.#note) };
     return stub.#handle;
   }
 

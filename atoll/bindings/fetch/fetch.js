@@ -35,7 +35,7 @@ let last = 0; // the number of the latest fetch
 class Fetch {
   constructor(state, service, object) {
     this.service = service; // the name of the binding that answers instead of the network
-    this.object = object; // { id, name } of the Durable Object that does, if the binding is a namespace
+    this.object = object; // { id, name, onThrown } of the Durable Object that does, if the binding is a namespace
     this.method = state.method;
     this.url = targetOf(state.url);
     this.list = state.options.cache === "default" || service !== undefined ? state.list : withCacheMode(state);
@@ -80,7 +80,11 @@ class Fetch {
     for (;;) {
       const { meta, body } = await this.#send();
       if (this.failure !== null) throw this.failure.error;
-      if (meta.thrown !== undefined) throw lazy("worker/thrown.js").makeThrown(meta.thrown);
+      if (meta.thrown !== undefined) {
+        const error = lazy("worker/thrown.js").makeThrown(meta.thrown);
+        this.object?.onThrown?.(error);
+        throw error;
+      }
       const list = HeaderList.fromText(`\n${meta.head}`, 1);
       const location = REDIRECTS.includes(meta.status) && this.redirect !== "manual" ? list.get("location") : null;
       if (location === null) return this.#respond(meta, list, body);

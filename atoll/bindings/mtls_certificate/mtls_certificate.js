@@ -4,7 +4,7 @@ import { fetchFrom } from "#bindings/fetch/fetch.js";
 import { defineBinding } from "#web/internal/bindings.js";
 import { defineInterface } from "#web/internal/platform.js";
 
-class Fetcher {
+class CertificateFetcher {
   #name;
 
   constructor(name) {
@@ -16,5 +16,5 @@ class Fetcher {
   }
 }
 
-defineInterface(Fetcher, { describe: () => ({}) });
-defineBinding("mtls_certificate", Fetcher);
+defineInterface(CertificateFetcher, { name: "Fetcher", describe: () => ({}) });
+defineBinding("mtls_certificate", CertificateFetcher);
