@@ -19,8 +19,9 @@ BINDINGS = ROOT / "atoll/bindings"
 ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
 
 
-# Words that mean something else elsewhere: every schema folder has migrations, every module exports, the front sites.
-ELSEWHERE = {"migrations", "exports", "site"}
+# Words that mean something else elsewhere: every schema folder has migrations, every module exports, the front sites,
+# every URL an origin.
+ELSEWHERE = {"migrations", "exports", "origin", "site"}
 
 
 def names_of(manifest: Manifest) -> set[str]:

@@ -68,6 +68,7 @@ const TEXTS = {
   '"view must be an array buffer view"': "Failed to execute 'read' on 'ReadableStreamBYOBReader': parameter 1 is not of type 'ArrayBufferView'.",
   '"view must have non-zero byteLength"': 'You must call read() on a "byob" reader with a positive-sized TypedArray object.',
   '"view\'s buffer must have non-zero byteLength"': 'You must call read() on a "byob" reader with a positive-sized TypedArray object.',
+  '"This BYOB request has been invalidated"': "This ReadableStreamBYOBRequest has been invalidated.",
   '"Insufficient bytes to fill elements in the given buffer"': "Insufficient bytes to fill elements in the given buffer",
   "`${t} '${e}' is not a valid enumeration value for ReadableStreamReaderMode`": "mode must be undefined or 'byob' in call to getReader().",
 };

@@ -1,6 +1,7 @@
 // https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#timers
 //
 // The engine keeps the time, this file keeps the callbacks. The engine gets an id (native.setTimer) and calls onTimer with it.
+import { DOMException } from "./dom/exception.js";
 import { reportException } from "./dom/report.js";
 import { callOf, inCall } from "./internal/async_context.js";
 import { native } from "./internal/native.js";
@@ -9,13 +10,15 @@ import { requireArguments, toDOMString, wrongArgument } from "./internal/webidl.
 
 const timers = new Map(); // id -> { callback, args, context, interval (or -1), scope }
 let nextId = 1;
+let finished = 0; // timeouts that have fired
+const TOO_MANY = "You have exceeded the number of active timeouts you may set. max active timeouts: 10000, current active timeouts: 10000";
 
 function start(callback, args, delay, interval) {
   const id = nextId++;
   timers.set(id, { callback, args, context: native.getAsyncContext(), interval, scope: currentScope() });
   const set = native.setTimer(id, delay);
   if (set !== true) timers.delete(id); // null: the call is over and its timers are gone
-  if (set === false) throw new RangeError("Too many timers are set; clear some first.");
+  if (set === false) throw new DOMException(`${TOO_MANY}, finished timeouts: ${finished}`, "QuotaExceededError");
   if (typeof set === "number") throw new RangeError(`A timer of ${delay} ms is too long: this node allows ${set} ms (timer_ms).`);
   return id;
 }
@@ -50,7 +53,10 @@ export function onTimer(id) {
 
 function fire(id, timer) {
   if (timers.get(id) !== timer) return; // cleared while it waited
-  if (timer.interval === -1) timers.delete(id);
+  if (timer.interval === -1) {
+    timers.delete(id);
+    finished++;
+  }
   const before = native.getAsyncContext();
   native.setAsyncContext(timer.context);
   try {
@@ -119,7 +125,7 @@ export function clearImmediate(id = 0) {
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-queuemicrotask */
 export function queueMicrotask(callback) {
   requireArguments(arguments.length, 1, "queueMicrotask", "function");
-  if (typeof callback !== "function") throw wrongArgument("queueMicrotask", 0, "function");
+  if (typeof callback !== "function") throw wrongArgument("queueMicrotask", 0, "Function");
   native.enqueueMicrotask(() => {
     try {
       callback();

@@ -97,6 +97,8 @@ def project_checks(wanted: WantedProject, trial: Trial) -> Iterator[Check]:
         yield Check("project", "ok", "has no code: the node serves its files")
         return
     yield Check("project", "ok", f"builds: {built.size / 1024:,.1f} KB, {how}")
+    for warning in built.warnings:
+        yield Check("project", "warning", warning.frame(project.folder))
     yield from _code(project, built, trial)
 
 

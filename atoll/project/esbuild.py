@@ -16,6 +16,7 @@ from atoll.project.border import Border, Edge
 from atoll.project.built import BuildFailed, Built, BuiltModule, Diagnostic
 from atoll.project.fetch import bundler_version
 from atoll.project.model import BuildOptions, Project, ProjectError
+from atoll.project.native_packages import warnings_about
 from atoll.project.packets import U32, decode_packet, encode_packet, encode_reply
 from atoll.project.platform import platform
 from atoll.project.plugin import Plugin, extension_of
@@ -181,6 +182,7 @@ class Esbuild:
         modules.insert(0, BuiltModule(main, ModuleKind.ESM, source, source_map))
         modules += self._additional(border)
         warnings = tuple(_diagnostic(warning) for warning in result.get("warnings", ()))
+        warnings += warnings_about(self._inputs)
         return Built(main, tuple(modules), self._inputs, True, warnings)
 
     def _additional(self, border: Border) -> Iterator[BuiltModule]:

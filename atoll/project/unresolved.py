@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from atoll.project.native_packages import package_in, why_not
+
 UNRESOLVED = re.compile(r'Could not resolve "([^"]+)"')
-OF_NODE = "is built into node"  # in the bundler's note about a module that it knows
 LOCKS = {
     "pnpm-lock.yaml": ("pnpm install", "pnpm add"),
     "yarn.lock": ("yarn install", "yarn add"),
@@ -21,14 +22,16 @@ NPM = ("npm install", "npm install")
 
 
 def hint_for(errors: Iterable[dict[str, Any]], folder: Path) -> str:
-    """A hint for the first package or Node module that did not resolve; "" if the errors are about something else."""
+    """A hint for the first package that did not resolve; "" if the errors are about something else."""
     for error in errors:
+        file = (error.get("location") or {}).get("file", "")
+        if reason := why_not(package_in(f"/{file}")):
+            return reason
         found = UNRESOLVED.match(error["text"])
         if found is None or found[1].startswith((".", "/", "#")):
             continue
-        if any(OF_NODE in note.get("text", "") for note in error.get("notes", ())):
-            return f"Atoll has no node:{found[1]}; docs/reference/web-apis.md lists the modules of Node that it has"
-        return _install(package_of(found[1]), folder)
+        package = package_of(found[1])
+        return why_not(package) or _install(package, folder)
     return ""
 
 

@@ -158,6 +158,7 @@ KINDS = {
     "secrets_store_secret": "shared/KEY",
     "analytics_engine": "visits",
     "mtls_certificate": "bank",
+    "origin": "http://127.0.0.1:1",
     "durable_object": '{"class_name":"Counter"}',
 }
 

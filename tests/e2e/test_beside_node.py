@@ -19,6 +19,7 @@ SUITES = [
     "files",
     "inspecting",
     "keys",
+    "odd_arguments",
     "signing",
     "small",
     "unpacking",

@@ -57,10 +57,6 @@ def test_the_package_manager_is_that_of_the_lock_file(
     assert hint_of(folder) == hint
 
 
-def test_a_missing_module_of_node_has_no_hint_to_install_it(write: Write) -> None:
-    assert hint_of(write(**importing("wasi"))).startswith("Atoll has no node:wasi")
-
-
 @pytest.mark.parametrize("name", platform().node_modules)
 def test_every_supported_module_of_node_works_without_prefix(write: Write, name: str) -> None:
     folder = write(**importing(name))

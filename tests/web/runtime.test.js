@@ -290,4 +290,41 @@ export const tests = {
     }
     equal(await new Response("x").text(), "x");
   },
+  "a socket of a pair delivers messages until the other side has closed": async () => {
+    const [client, server] = new WebSocketPair();
+    deepEqual([client.url, client.protocol, client.extensions], [null, "", ""]);
+    server.accept();
+    client.accept();
+    server.addEventListener("message", ({ data }) => server.send(`heard ${data}`));
+    const heard = new Promise((resolve) => client.addEventListener("message", ({ data }) => resolve(data)));
+    client.send("x");
+    client.close();
+    equal(await heard, "heard x");
+  },
+  "errors have the texts of Cloudflare": async () => {
+    const said = (act) => {
+      try {
+        act();
+      } catch (error) {
+        return `${error.name}: ${error.message}`;
+      }
+      return "nothing";
+    };
+    equal(
+      said(() => queueMicrotask("x")),
+      "TypeError: Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.",
+    );
+    const options = { cache: "no-store", cf: { cacheTtl: 300 } };
+    new Request("https://a.example", options);
+    const refused = await fetch("https://a.example", options).catch((error) => `${error.name}: ${error.message}`);
+    equal(refused, "TypeError: CacheTtl: 300, is not compatible with cache: no-store header.");
+    const pull = ({ byobRequest }) => {
+      byobRequest.respond(1);
+      byobRequest.respond(1);
+    };
+    const reader = new ReadableStream({ type: "bytes", pull }).getReader({ mode: "byob" });
+    await reader.read(new Uint8Array(1));
+    const failed = await reader.read(new Uint8Array(1)).catch((error) => error.message);
+    equal(failed, "This ReadableStreamBYOBRequest has been invalidated.");
+  },
 };

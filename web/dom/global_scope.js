@@ -100,6 +100,7 @@ defineInterface(ExtendableEvent);
 export class FetchEvent extends ExtendableEvent {
   #request;
   #response = undefined;
+  #passThrough = null;
   #waits = true; // respondWith may be called once, while the event is dispatched
 
   constructor(type, init) {
@@ -128,12 +129,17 @@ export class FetchEvent extends ExtendableEvent {
     this.#response = response;
   }
 
-  /** Cloudflare's extension. Does nothing: there is no origin behind the worker to pass a request to. */
-  passThroughOnException() {}
+  /** Cloudflare's extension: if the handler throws, the request goes to the origin of the worker, if it has one. */
+  passThroughOnException() {
+    this.#passThrough?.();
+  }
 
   static {
-    createFetchEvent = (request, waitUntil) =>
-      createExtendableEvent(new FetchEvent("fetch", { request, cancelable: true }), waitUntil);
+    createFetchEvent = (request, waitUntil, passThrough) => {
+      const event = createExtendableEvent(new FetchEvent("fetch", { request, cancelable: true }), waitUntil);
+      event.#passThrough = passThrough;
+      return event;
+    };
     responseOf = (event) => event.#response;
   }
 }

@@ -46,7 +46,7 @@ function toldLength({ body, list }) {
 export function describeResponse(response, requestHead) {
   const state = responseState(response);
   if (state === undefined) throw new TypeError("The value is not a Response.");
-  if (state.type === "error") throw new TypeError("Response.error() cannot be sent to a client.");
+  if (state.type === "error") throw new TypeError("Return value from serve handler must not be an error response (like Response.error())");
   const { body } = state;
   if (body !== null && isUnusable(body)) {
     throw new TypeError("The body of the Response has already been used; send a response.clone() instead.");

@@ -2,8 +2,8 @@
 import { constants as files } from "./fs_constants.js";
 import { dlopen, errno, priority, signals } from "./os_constants.js";
 
-// Of OpenSSL 3.
-const openssl = {
+/** Of OpenSSL 3. */
+export const openssl = {
   OPENSSL_VERSION_NUMBER: 810549360, SSL_OP_ALL: 2147485776, SSL_OP_ALLOW_NO_DHE_KEX: 1024,
   SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION: 262144, SSL_OP_CIPHER_SERVER_PREFERENCE: 4194304, SSL_OP_CISCO_ANYCONNECT: 32768,
   SSL_OP_COOKIE_EXCHANGE: 8192, SSL_OP_CRYPTOPRO_TLSEXT_BUG: 2147483648, SSL_OP_DONT_INSERT_EMPTY_FRAGMENTS: 2048,

@@ -1,5 +1,7 @@
 // https://nodejs.org/api/crypto.html
 import { crypto as webcrypto } from "../crypto/crypto.js";
+import { queueMicrotask } from "../timers.js";
+import { openssl } from "./constants.js";
 import { createCipheriv, createDecipheriv, getCipherInfo, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
 import { hkdf, hkdfSync, pbkdf2, pbkdf2Sync, scrypt, scryptSync } from "./crypto_derive.js";
 import { generateKey, generateKeyPair, generateKeyPairSync, generateKeySync } from "./crypto_generate.js";
@@ -20,28 +22,31 @@ export const getRandomValues = (array) => webcrypto.getRandomValues(array);
 export const getFips = () => 0;
 export const secureHeapUsed = () => undefined;
 
-export function setEngine() {
-  throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The crypto.setEngine method is not implemented");
+const notImplemented = (name) => codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", `The crypto.${name} method is not implemented`);
+
+/** A function that Cloudflare's runtime has and does not implement. The error goes to the callback, if there is one. */
+function missing(name, callbackIndex = -1) {
+  return (...args) => {
+    const callback = args[callbackIndex];
+    if (typeof callback !== "function") throw notImplemented(name);
+    queueMicrotask(() => callback(notImplemented(name)));
+  };
 }
 
-export function setFips() {
-  throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The crypto.setFips method is not implemented");
-}
-export const constants = {
-  RSA_PKCS1_PADDING: 1,
-  RSA_NO_PADDING: 3,
-  RSA_PKCS1_OAEP_PADDING: 4,
-  RSA_PKCS1_PSS_PADDING: 6,
-  RSA_PSS_SALTLEN_DIGEST: -1,
-  RSA_PSS_SALTLEN_MAX_SIGN: -2,
-  RSA_PSS_SALTLEN_AUTO: -2,
-};
+export const setEngine = missing("setEngine");
+export const setFips = missing("setFips");
+export const encapsulate = missing("encapsulate", 1);
+export const decapsulate = missing("decapsulate", 2);
+export const argon2 = missing("argon2", 2);
+export const argon2Sync = missing("argon2Sync");
+// https://nodejs.org/api/crypto.html#crypto-constants
+export const constants = { ...openssl };
 
 export {
   checkPrime, checkPrimeSync, createDiffieHellman, createDiffieHellmanGroup, createECDH, DiffieHellman, diffieHellman, DiffieHellmanGroup, ECDH,
   generatePrime, generatePrimeSync, getCipherInfo, getCurves, getDiffieHellman, privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt,
   Cipheriv, createCipheriv, createDecipheriv, createHash, createHmac, createPrivateKey, createPublicKey, createSecretKey, createSign,
   createVerify, Decipheriv, generateKey, generateKeyPair, generateKeyPairSync, generateKeySync, getCiphers, getHashes, Hash, hash, hkdf,
-  hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes, randomBytes as pseudoRandomBytes, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
+  hkdfSync, Hmac, KeyObject, pbkdf2, pbkdf2Sync, randomBytes, randomBytes as prng, randomBytes as pseudoRandomBytes, randomBytes as rng, randomFill, randomFillSync, randomInt, randomUUID, scrypt, scryptSync, Sign, sign, timingSafeEqual,
   Certificate, PrivateKeyObject, PublicKeyObject, SecretKeyObject, Verify, verify, webcrypto, X509Certificate,
 };

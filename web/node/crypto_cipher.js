@@ -1,9 +1,10 @@
 // https://nodejs.org/api/crypto.html#class-cipheriv and #class-decipheriv
 import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
-import { output, toBytes } from "./crypto_hash.js";
+import { toPiece } from "./crypto_hash.js";
+import { bytesOf } from "./crypto_key_options.js";
 import { secretBytes } from "./crypto_keys.js";
-import { codedError, invalidArgument, outOfRange, requireString } from "./errors.js";
+import { codedError, invalidArgument, invalidValue, outOfRange, requireString } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 
 // In the order of the numbers in crypto_cipher.cc.
@@ -25,9 +26,37 @@ function lengthOf(value, name) {
   return value;
 }
 
+function requireInt32(value, name) {
+  if (!Number.isInteger(value)) throw outOfRange(name, "an integer", value);
+  if (value !== (value | 0)) throw outOfRange(name, ">= -2147483648 && <= 2147483647", value);
+}
+
+function output(buffer, encoding) {
+  const bytes = Buffer.from(buffer);
+  if (!encoding || encoding === "buffer") return bytes;
+  if (!Buffer.isEncoding(encoding)) throw codedError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${encoding}`);
+  return bytes.toString(encoding);
+}
+
+const invalidTagLength = (length) => codedError(TypeError, "ERR_CRYPTO_INVALID_AUTH_TAG", `Invalid authentication tag length: ${length}`);
+
+/** Whether a tag of an authenticated cipher may have this many bytes. */
+function isTagLength(name, length) {
+  return name.endsWith("-gcm") ? length === 4 || length === 8 || (length >= 12 && length <= 16) : length >= 1 && length <= 16;
+}
+
+function readTagLength(options, name) {
+  const length = options?.authTagLength;
+  if (length === undefined || length === null) return undefined;
+  if (typeof length !== "number" || !Number.isInteger(length) || length < 0 || length > 0xffffffff) throw invalidValue("options.authTagLength", length);
+  if (isAuthenticated(name) && !isTagLength(name, length)) throw invalidTagLength(length);
+  return length;
+}
+
 /** https://nodejs.org/api/crypto.html#cryptogetcipherinfonameornid-options */
 export function getCipherInfo(nameOrNid, options = {}) {
-  if (typeof nameOrNid !== "string" && typeof nameOrNid !== "number") throw invalidArgument("nameOrNid", "of type string or number", nameOrNid);
+  if (typeof nameOrNid !== "string" && typeof nameOrNid !== "number") throw invalidArgument("nameOrNid", "one of type string or number", nameOrNid);
+  if (typeof nameOrNid === "number") requireInt32(nameOrNid, "nameOrNid");
   if (typeof options !== "object" || options === null) throw invalidArgument("options", "of type object", options);
   const keyLength = lengthOf(options.keyLength, "options.keyLength");
   const ivLength = lengthOf(options.ivLength, "options.ivLength");
@@ -56,11 +85,11 @@ class CipherBase {
   constructor(name, key, iv, options, encrypts) {
     requireString(name, "cipher");
     this.#name = name.toLowerCase().replace(/^id-(aes\d+)-gcm$/, "$1-gcm");
-    if (!CIPHERS.includes(this.#name)) throw codedError(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
     this.#encrypts = encrypts;
     this.#key = Uint8Array.from(secretBytes(key));
-    this.#iv = iv === null ? new Uint8Array(0) : Uint8Array.from(toBytes(iv, undefined, "iv"));
-    this.#tagLength = options?.authTagLength ?? 16;
+    this.#iv = iv === null ? new Uint8Array(0) : Uint8Array.from(bytesOf(iv, "iv"));
+    if (!CIPHERS.includes(this.#name)) throw codedError(Error, "ERR_CRYPTO_UNKNOWN_CIPHER", "Unknown cipher");
+    this.#tagLength = readTagLength(options, this.#name);
     this.#open(); // throws now if a length is wrong
   }
 
@@ -75,9 +104,13 @@ class CipherBase {
     if (this.#ended) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", "Invalid state: the cipher has ended");
   }
 
+  #requireAuthenticated(operation) {
+    if (!isAuthenticated(this.#name)) throw codedError(Error, "ERR_CRYPTO_INVALID_STATE", `Invalid state for operation ${operation}`);
+  }
+
   update(data, inputEncoding = undefined, outputEncoding = undefined) {
     this.#requireOpen();
-    const result = native.updateCipher(this.#handle, toBytes(data, inputEncoding), false);
+    const result = native.updateCipher(this.#handle, toPiece(data, inputEncoding), false);
     if (result === undefined) throw codedError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The data cannot be processed");
     return output(result, outputEncoding);
   }
@@ -93,13 +126,15 @@ class CipherBase {
       const reason = isAuthenticated(this.#name) ? "Unsupported state or unable to authenticate data" : "bad decrypt";
       throw codedError(Error, "ERR_OSSL_BAD_DECRYPT", reason);
     }
-    if (this.#encrypts && isAuthenticated(this.#name)) this.#tag = Buffer.from(native.cipherTag(this.#handle, this.#tagLength));
+    if (this.#encrypts && isAuthenticated(this.#name)) this.#tag = Buffer.from(native.cipherTag(this.#handle, this.#tagLength ?? 16));
     return output(result, outputEncoding);
   }
 
   setAAD(data) {
     this.#requireOpen();
-    native.updateCipher(this.#handle, toBytes(data), true);
+    const bytes = bytesOf(data, "aadbuf");
+    this.#requireAuthenticated("setAAD");
+    native.updateCipher(this.#handle, bytes, true);
     return this;
   }
 
@@ -117,7 +152,12 @@ class CipherBase {
 
   setAuthTag(tag, encoding = undefined) {
     this.#requireOpen();
-    const bytes = toBytes(tag, encoding, "buffer");
+    const bytes = bytesOf(tag, "buffer", encoding);
+    this.#requireAuthenticated("setAuthTag");
+    // Only GCM takes a shorter tag that was not announced.
+    const isGcm = this.#name.endsWith("-gcm");
+    const fits = this.#tagLength === undefined && isGcm ? isTagLength(this.#name, bytes.length) : bytes.length === (this.#tagLength ?? 16);
+    if (!fits) throw invalidTagLength(bytes.length);
     if (native.cipherTag(this.#handle, bytes) !== true) throw codedError(TypeError, "ERR_CRYPTO_INVALID_AUTH_TAG", "Invalid authentication tag");
     this.#tag = bytes;
     return this;

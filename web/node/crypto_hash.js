@@ -1,7 +1,7 @@
 // https://nodejs.org/api/crypto.html#class-hash and #class-hmac
 import { native } from "../internal/native.js";
 import { Buffer } from "./buffer.js";
-import { codedError, invalidArgument, outOfRange, requireString } from "./errors.js";
+import { codedError, invalidArgument, invalidValue, requireString, requireUint32 } from "./errors.js";
 import { makeLazyTransform } from "./lazy_transform.js";
 import { secretBytes } from "./crypto_keys.js";
 
@@ -48,10 +48,10 @@ export function findHash(name) {
   return HASHES[known] ?? HASHES[known.replace(/^sha-(?=\d)/, "sha").replace("/", "-")];
 }
 
-export function requireHash(name) {
-  requireString(name, "algorithm");
+export function requireHash(name, argument = "algorithm") {
+  requireString(name, argument);
   const hash = findHash(name);
-  if (hash === undefined) throw codedError(Error, "ERR_CRYPTO_INVALID_DIGEST", `Invalid digest: ${name}`);
+  if (hash === undefined) throw codedError(TypeError, "ERR_CRYPTO_INVALID_DIGEST", `Invalid digest: ${name}`);
   return hash;
 }
 
@@ -65,6 +65,19 @@ export function toBytes(data, encoding = undefined, name = "data") {
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   if (data instanceof ArrayBuffer) return new Uint8Array(data);
   throw invalidArgument(name, "of type string or an instance of Buffer, TypedArray, or DataView", data);
+}
+
+/** Data in pieces: text, or a view of a buffer. As in Node, text in an unknown encoding is UTF-8. */
+export function toPiece(data, encoding, name = "data") {
+  if (typeof data === "string") return Buffer.from(data, Buffer.isEncoding(encoding) ? encoding : "utf8");
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  throw invalidArgument(name, "of type string or an instance of Buffer, TypedArray, or DataView", data);
+}
+
+// As in Node, a digest in an unknown encoding is a Buffer.
+function digestOutput(buffer, encoding) {
+  const bytes = Buffer.from(buffer);
+  return typeof encoding === "string" && encoding !== "buffer" && Buffer.isEncoding(encoding) ? bytes.toString(encoding) : bytes;
 }
 
 export function output(buffer, encoding) {
@@ -82,12 +95,9 @@ function finalized() {
   return codedError(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
 }
 
-function requireLength(length) {
-  if (typeof length !== "number") throw invalidArgument("options.outputLength", "of type number", length);
-  if (!Number.isInteger(length) || length < 0 || length > 0xffffffff) throw outOfRange("options.outputLength", ">= 0 && <= 4294967295", length);
-}
+const requireLength = (length) => requireUint32(length, "options.outputLength");
 
-const notExtendable = () => codedError(Error, "ERR_OSSL_EVP_NOT_XOF_OR_INVALID_LENGTH", "not XOF or invalid length");
+const notExtendable = () => codedError(Error, "ERR_OSSL_EVP_NOT_XOF_OR_INVALID_LENGTH", "error:030000B2:digital envelope routines::not XOF or invalid length");
 
 const COPY = Symbol("made by copy()");
 
@@ -99,7 +109,9 @@ export class Hash {
 
   constructor(algorithm, options = undefined, token = undefined) {
     if (token === COPY) return;
-    this.#hash = requireHash(algorithm);
+    requireString(algorithm, "algorithm");
+    this.#hash = findHash(algorithm);
+    if (this.#hash === undefined) throw new Error("Digest method not supported");
     this.#length = this.#hash.bytes;
     this.#setLength(options?.outputLength);
     this.#handle = begin(this.#hash);
@@ -114,7 +126,7 @@ export class Hash {
 
   update(data, encoding = undefined) {
     if (this.#ended) throw finalized();
-    native.updateDigest(this.#handle, toBytes(data, encoding));
+    native.updateDigest(this.#handle, toPiece(data, encoding));
     return this;
   }
 
@@ -133,7 +145,7 @@ export class Hash {
     this.#ended = true;
     const result = native.endDigest(this.#handle, this.#length);
     if (result === undefined) throw notExtendable();
-    return output(result, encoding);
+    return digestOutput(result, encoding);
   }
 
   _transform(chunk, encoding, callback) {
@@ -155,8 +167,9 @@ export class Hmac {
   #ended = false;
 
   constructor(algorithm, key) {
-    const hash = requireHash(algorithm);
+    requireString(algorithm, "hmac");
     let secret = secretBytes(key);
+    const hash = requireHash(algorithm);
     if (secret.length > hash.block) secret = new Uint8Array(native.onTheSpot(() => native.digest(hash.number, secret)));
     const pad = (byte) => Uint8Array.from({ length: hash.block }, (_, at) => (secret[at] ?? 0) ^ byte);
     this.#inner = begin(hash);
@@ -167,16 +180,16 @@ export class Hmac {
 
   update(data, encoding = undefined) {
     if (this.#ended) throw finalized();
-    native.updateDigest(this.#inner, toBytes(data, encoding));
+    native.updateDigest(this.#inner, toPiece(data, encoding));
     return this;
   }
 
   digest(encoding = undefined) {
     // As in Node, a second call returns an empty result.
-    if (this.#ended) return output(new ArrayBuffer(0), encoding);
+    if (this.#ended) return encoding && encoding !== "buffer" ? "" : Buffer.alloc(0);
     this.#ended = true;
     native.updateDigest(this.#outer, new Uint8Array(native.endDigest(this.#inner)));
-    return output(native.endDigest(this.#outer), encoding);
+    return digestOutput(native.endDigest(this.#outer), encoding);
   }
 
   _transform(chunk, encoding, callback) {
@@ -201,7 +214,16 @@ export function createHmac(algorithm, key) {
 }
 
 /** https://nodejs.org/api/crypto.html#cryptohashalgorithm-data-options */
-export function hash(algorithm, data, options = "hex") {
-  const encoding = typeof options === "string" ? options : (options?.outputEncoding ?? "hex");
-  return new Hash(algorithm, typeof options === "string" ? undefined : options).update(data).digest(encoding);
+export function hash(algorithm, input, options = "hex") {
+  requireString(algorithm, "algorithm");
+  const bytes = toPiece(input, "utf8", "input");
+  if (typeof options !== "string" && (typeof options !== "object" || options === null || Array.isArray(options))) throw invalidArgument("options", "of type object", options);
+  const { outputEncoding, outputLength } = typeof options === "string" ? { outputEncoding: options } : options;
+  const encoding = outputEncoding ?? "hex";
+  requireString(encoding, "outputEncoding");
+  const normalized = encoding.toLowerCase() || "utf8";
+  if (normalized !== "buffer" && !Buffer.isEncoding(normalized)) throw invalidValue("outputEncoding", outputEncoding);
+  if (findHash(algorithm) === undefined) throw new Error(`Digest method ${algorithm} is not supported`);
+  if (outputLength !== undefined) requireUint32(outputLength, "outputLength");
+  return new Hash(algorithm, { outputLength }).update(bytes).digest(normalized);
 }

@@ -239,6 +239,14 @@ class Members extends OutgoingMessage {
   // The head is sent together with the body.
   _finish() {}
 
+  // All data is kept until end(), so each write is taken at once: packages wait for its callback, or for "drain".
+  _writeRaw(data, encoding = undefined, callback = undefined) {
+    const more = super._writeRaw(data, encoding);
+    if (callback && !this.destroyed) nextTick(callback);
+    if (!more) nextTick(() => this._drain());
+    return more;
+  }
+
   abort() {
     if (this.aborted) return;
     this.aborted = true;
@@ -281,7 +289,6 @@ function dispatch(request) {
     if (request.destroyed) return;
     request.emit("prefinish");
     const sent = send(request);
-    for (const { callback } of request.outputData) nextTick(callback);
     request.outputData = [];
     request.outputSize = 0;
     request.emit("finish");

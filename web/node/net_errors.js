@@ -16,9 +16,10 @@ const CODES = [
 /** Gives an error the code that Node would. */
 export function withCode(error) {
   if (typeof error !== "object" || error === null || error.code !== undefined) return error;
-  const reason = `${error.cause?.message ?? ""}`;
+  const code = CODES.find(([pattern]) => pattern.test(`${error.cause?.message ?? error.message}`))?.[1];
   if (error.message === LOST) error.code = "ECONNRESET";
-  else if (error.cause !== undefined) error.code = CODES.find(([pattern]) => pattern.test(reason))?.[1] ?? "ECONNREFUSED";
+  else if (error.cause !== undefined) error.code = code ?? "ECONNREFUSED";
+  else if (code !== undefined && error instanceof TypeError) error.code = code; // an error of fetch
   return error;
 }
 

@@ -54,6 +54,7 @@ export class WebSocket extends EventTarget {
   #waiting = null; // items received before accept()
   #handlers = null; // of the event handler attributes
   #closeSent = false;
+  #isOfBrowser = false; // made by `new WebSocket()`: nothing is delivered after close()
   #binaryType = isOn("websocket_standard_binary_type") ? "blob" : "arraybuffer";
   #server = null; // { url, protocol, extensions } if the peer is a server
   #connecting = null; // AbortController of `new WebSocket()`
@@ -65,6 +66,7 @@ export class WebSocket extends EventTarget {
     super();
     if (url === INTERNAL) return;
     requireArguments(arguments.length, 1, "WebSocket constructor");
+    this.#isOfBrowser = true;
     this.#server = { url: readAddress(url), protocol: "", extensions: "" };
     const offered = readProtocols(protocols);
     this.#state = CONNECTING;
@@ -78,7 +80,7 @@ export class WebSocket extends EventTarget {
   }
 
   get url() {
-    return this.#server === null ? "" : this.#server.url;
+    return this.#server === null ? null : this.#server.url;
   }
 
   get protocol() {
@@ -209,7 +211,7 @@ export class WebSocket extends EventTarget {
     }
     if (this.#state === CLOSED) return;
     if (item.kind === undefined) this.#end(item);
-    else if (!this.#closeSent) {
+    else if (!this.#closeSent || !this.#isOfBrowser) {
       const origin = this.#server === null ? "" : this.#server.url.split("/", 3).join("/");
       fireEvent(this, new MessageEvent("message", { data: decode(item, this.#binaryType), origin }));
     }

@@ -1,7 +1,6 @@
 // One call from its first frame to its last: run the handler, send the response, wait for waitUntil().
 import { createSignal, signalAbort } from "../dom/abort.js";
 import { DOMException } from "../dom/exception.js";
-import { createFetchEvent, dispatchGlobal, responseOf } from "../dom/global_scope.js";
 import { makeIncomingRequest } from "../fetch/incoming.js";
 import { describeResponse, isResponse } from "../fetch/outgoing.js";
 import { inspect } from "../internal/show.js";
@@ -14,8 +13,7 @@ import { isReadableStream } from "../streams/streams.js";
 import { dropTimers } from "../timers.js";
 import { IncomingBody, OutgoingBody, sourceOfBytes, sourceOfStream } from "./bodies.js";
 import { isOn, whenFlagsAreSet } from "./compatibility.js";
-import { createContext } from "./context.js";
-import { isEntrypoint } from "./handlers.js";
+import { passToOrigin } from "./origin.js";
 
 const MAX_RESPONSE_HEAD = 128 * 1024;
 const UPGRADE = /\nupgrade:[ \t]*websocket[ \t]*\r/i;
@@ -62,6 +60,8 @@ export class Call {
     this.isFromNetworks = undefined; // whether the request came through other networks; undefined: not looked at yet
     this.files = null; // of node:fs
     this.owner = null; // what its files belong to, if not to the call: an object
+    this.passesThrough = false; // an exception sends the request to the origin
+    this.request = null; // that request
     this.onIdle = null; // called when no waitUntil() promise is pending
     this.isPrompt = false; // an event that is answered when its handler is done, before its waitUntil() promises
   }
@@ -78,11 +78,12 @@ export class Call {
     const content = this.isUpgrade ? null : streaming ? this.incoming : body;
     const request = makeIncomingRequest(head, content, () => this.makeSignal());
     latest = this;
+    this.request = request;
     let result;
     try {
       result = run(request, this);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error);
+      this.failed(error);
       return;
     }
     if (isResponse(result)) {
@@ -92,7 +93,7 @@ export class Call {
     try {
       this.awaitResult(result);
     } catch (error) {
-      this.fail(ErrorCode.EXCEPTION, error); // a getter of the returned value threw
+      this.failed(error); // a getter of the returned value threw
     }
   }
 
@@ -104,7 +105,22 @@ export class Call {
     calls.set(this.id, this);
     Promise.resolve(result).then(
       (response) => (isResponse(response) ? this.respond(response) : this.refuseResult(response)),
-      (error) => this.fail(ErrorCode.EXCEPTION, error),
+      (error) => this.failed(error),
+    );
+  }
+
+  /** The handler threw. The request goes to the origin if the worker asked for that and has one. */
+  failed(error) {
+    const passed = this.passesThrough ? passToOrigin(this.request) : null;
+    if (passed === null) {
+      this.fail(ErrorCode.EXCEPTION, error);
+      return;
+    }
+    native.log(Level.ERROR, `Uncaught ${inspect(error)} (the request goes to the origin)`);
+    calls.set(this.id, this);
+    passed.then(
+      (response) => this.respond(response),
+      () => this.fail(ErrorCode.EXCEPTION, error),
     );
   }
 
@@ -372,29 +388,4 @@ function describeValue(value) {
   } catch {
     return "an object";
   }
-}
-
-function refuseFetch() {
-  throw new TypeError("Handler does not export a fetch() function.");
-}
-
-/** Runs the `fetch` of a module worker's default export. */
-export function runModule(target, env) {
-  const isClass = isEntrypoint(target);
-  if (typeof (isClass ? target.prototype : target).fetch !== "function") return refuseFetch;
-  if (isClass) return (request, call) => new target(createContext(call), env).fetch(request);
-  return (request, call) => target.fetch(request, env, createContext(call));
-}
-
-/** Runs the `fetch` listeners of a service-worker script. */
-export function runScript(request, call) {
-  const event = createFetchEvent(request, (promise) => call.waitUntil(promise));
-  let failure;
-  dispatchGlobal(event, (error) => {
-    failure ??= { error };
-  });
-  const response = responseOf(event);
-  if (response === undefined && failure !== undefined) throw failure.error;
-  if (response === undefined) throw new TypeError("No fetch listener called event.respondWith().");
-  return response;
 }

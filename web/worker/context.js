@@ -34,8 +34,10 @@ export class ExecutionContext {
     this.#call.waitUntil(promise);
   }
 
-  /** Does nothing: there is no origin behind the worker to pass a request to. */
-  passThroughOnException() {}
+  /** If the handler throws, the request goes to the origin of the worker, if it has one (atoll/bindings/origin). */
+  passThroughOnException() {
+    this.#call.passesThrough = true;
+  }
 }
 
 defineInterface(ExecutionContext);

@@ -1,6 +1,7 @@
 // env, the second argument of a handler: variables unchanged, bindings as objects of their class.
 import "#every-binding";
 import { makeBinding } from "../internal/bindings.js";
+import { noOrigin } from "./origin.js";
 
 let env = {};
 let ownFacts = {};
@@ -19,6 +20,7 @@ export function ownFactsOf(kind) {
 export function makeEnv(vars, grants) {
   env = { ...vars };
   ownFacts = {};
+  noOrigin();
   for (const { name, kind, facts } of grants ?? []) {
     if (name === "") ownFacts = facts;
     else env[name] = makeBinding(kind, name, facts);

@@ -13,13 +13,14 @@ import { chooseNodeGlobals, exposeNodeGlobals } from "../node/globals.js";
 import { onRejection } from "../dom/rejections.js";
 import { onTimer } from "../timers.js";
 import { tameWebAssembly } from "../wasm.js";
-import { Call, findCall, runModule, runScript } from "./call.js";
+import { Call, findCall } from "./call.js";
 import { chooseGlobals } from "./chosen_globals.js";
 import { setFlags } from "./compatibility.js";
 import { currentEnv, makeEnv } from "./env.js";
 import { methodRunner, runEntrypoint, setExports } from "./entrypoints.js";
 import { eventRunner } from "./events.js";
 import { moduleHandlers, scriptHandlers } from "./handlers.js";
+import { runModule, runScript } from "./run_fetch.js";
 import { warmUp } from "./warmup.js";
 
 tameLanguage(globalThis);

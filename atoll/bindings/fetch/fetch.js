@@ -264,6 +264,10 @@ function begin(state, service, object) {
   const { cache, integrity } = state.options;
   // https://fetch.spec.whatwg.org/#concept-http-network-or-cache-fetch, step 10.1, without a cache of that kind.
   if (cache === "only-if-cached") throw new TypeError('fetch: the response is not cached, and the request has cache: "only-if-cached".');
+  const ttl = state.options.cf?.cacheTtl;
+  if (cache === "no-store" && ttl !== undefined && ttl !== null && ttl !== -1) {
+    throw new TypeError(`CacheTtl: ${ttl}, is not compatible with cache: no-store header.`);
+  }
   const answer = answerTo(state, service, object);
   return integrity === "" ? answer : lazy("fetch/integrity.js").verified(answer, integrity);
 }

@@ -70,10 +70,11 @@ class WantedFetch(Struct):
     service: object = None  # the name of the binding to call
     object: dict[str, Any] | None = None  # the Durable Object to call, as the worker names it
     is_ours: bool = field(default=False)  # we sent accept-encoding, and decode the body
+    asked: Origin | None = None  # the server that the URL names, if the request is sent to another
 
     @property
     def authority(self) -> str:
-        target = self.target
+        target = self.asked or self.target
         return target.host if target.port == (443 if target.tls else 80) else f"{target.host}:{target.port}"
 
     @property

@@ -26,7 +26,7 @@ from atoll.bindings.fetch.decode import Decoding
 from atoll.bindings.fetch.fetching import DecodingSteps, Fetching
 from atoll.bindings.fetch.lane import Lane
 from atoll.bindings.fetch.messages import WantedFetch, inner_head, read_wanted, request_bytes, response_text
-from atoll.bindings.fetch.partners import ObjectNames, Present, Presenters
+from atoll.bindings.fetch.partners import ObjectNames, Partners
 from atoll.bindings.fetch.quick import QuickFetch, QuickInner
 from atoll.bindings.fetch.stencils import InnerStencils, Stencils
 from atoll.bindings.loops import loop_lines
@@ -67,7 +67,7 @@ class Fetch(Binding):
         self._inner_stencils = InnerStencils()
         self._ways = ServiceWays(services.workers, settings.base_domain)
         self._steps = DecodingSteps(services.pacer)
-        self._presenters = Presenters()
+        self.partners = Partners()
 
     async def metrics(self) -> Sequence[Metric]:
         from atoll.bindings.fetch.metrics import fetch_metrics
@@ -78,16 +78,12 @@ class Fetch(Binding):
         self.client.close()
         self._steps.close()
 
-    def present(self, kind: str, present: Present) -> None:
-        """Fetches through bindings of this kind present a client certificate."""
-        self._presenters.add(kind, present)
-
     # --- ops ---
 
     @op("fetch.start", free=True)
     def start(self, call: OpCall) -> Later | Awaitable[Reply]:
         service = call.meta.get("service")
-        grant = None if service is None else self._presenters.grant_of(call.scope.version, service)
+        grant = None if service is None else self.partners.grant_of(call.scope.version, service)
         call.scope.spend(external=service is None or grant is not None)
         check_hops(call.scope.hops)
         if grant is not None:
@@ -172,7 +168,7 @@ class Fetch(Binding):
         return quick
 
     async def _start_as(self, call: OpCall, grant: Grant) -> Reply:
-        return await self._start(call, await self._presenters.wanted(call.scope.version, grant, call.meta))
+        return await self._start(call, await self.partners.wanted(call.scope.version, grant, call.meta))
 
     async def _start(self, call: OpCall, wanted: WantedFetch) -> Reply:
         scope, lane = call.scope, call.scope.local(Lane)
@@ -186,7 +182,7 @@ class Fetch(Binding):
             if fetching.error is not None:
                 raise fetching.error
             rule = read_rule(call.meta.get("cf"), wanted, scope.version.tenant)
-            if wanted.target.identity is not None:  # what it brings is for its owner alone
+            if wanted.target.identity is not None or wanted.asked is not None:  # what it brings is for its owner alone
                 reply = await self._answer(wanted, scope, fetching, call.body)
             elif rule is None:
                 edition = self.gate.edition
@@ -277,7 +273,7 @@ class Fetch(Binding):
         if wanted.service is not None:
             bound, callee = self._bound(wanted, scope)
             return await self._ask_worker(callee, bound, wanted, scope, fetching, body)
-        served = None if wanted.target.identity is not None else self._callee(wanted, scope.version)
+        served = self._callee(wanted, scope.version)
         if served is not None:
             return await self._ask_worker(served, None, wanted, scope, fetching, body)
         if wanted.upgrade:
@@ -327,10 +323,13 @@ class Fetch(Binding):
         return self._objects.target(version, grant, wanted.object.get("id"), wanted.object.get("name"))
 
     def _callee(self, wanted: WantedFetch, version: Version) -> Version | None:
-        """The worker of this node that serves the host of a request."""
-        if wanted.target.port not in self._ports:
+        """The worker of this node that serves the host of a request. If it is the caller, its origin does, if any."""
+        if wanted.target.port not in self._ports or wanted.asked is not None or wanted.target.identity is not None:
             return None
         found = self._routes.find(wanted.authority.encode(), wanted.path.encode())
+        if found is not None and found.worker_id == version.worker_id and (own := self.partners.origin_of(version)):
+            self.partners.forward(wanted, own)
+            return None
         if found is not None:
             self.gate.check_host(version, wanted.target.host, wanted.target.port, has_address=False)
         return found

@@ -1,4 +1,4 @@
-"""What other bindings give to fetch(): objects by name, and client certificates."""
+"""What other bindings give to fetch(): objects by name, client certificates, and the servers behind workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from atoll.bindings.fetch.messages import WantedFetch, read_wanted
 from atoll.bindings.passes import Passed
 from atoll.bindings.scope import CallScope
 from atoll.bindings.services import ObjectTarget
-from atoll.egress.client import ClientIdentity
+from atoll.egress.client import ClientIdentity, Origin
 from atoll.errors import InvalidArgument
 from atoll.workers import Grant, Version
 
@@ -28,22 +28,31 @@ class ObjectNames(Protocol):
     def facet(self, scope: CallScope, text: str) -> tuple[ObjectTarget, Version]: ...
 
 
-class Presenters:
-    """Kinds of bindings whose fetch() presents a client certificate."""
+class Partners:
+    """Kinds of bindings whose fetch() goes to a server: with a client certificate, or to the server behind a worker."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, Present] = {}
-
-    def add(self, kind: str, present: Present) -> None:
-        self._kinds[kind] = present
+        self.presents: dict[str, Present] = {}
+        self.forwards: dict[str, Callable[[str], Origin]] = {}
 
     def grant_of(self, version: Version, service: object) -> Grant | None:
         grant = version.grants.get(service) if isinstance(service, str) else None
-        return grant if grant is not None and grant.kind in self._kinds else None
+        return grant if grant is not None and (grant.kind in self.presents or grant.kind in self.forwards) else None
 
     async def wanted(self, version: Version, grant: Grant, meta: Mapping[str, Any]) -> WantedFetch:
         wanted = read_wanted({name: value for name, value in meta.items() if name not in ("service", "object")})
+        if grant.kind in self.forwards:
+            self.forward(wanted, grant)
+            return wanted
         if not wanted.target.tls:
             raise InvalidArgument(f"env.{grant.name}.fetch() presents a certificate, so its URL begins with https:")
-        wanted.target = wanted.target._replace(identity=await self._kinds[grant.kind](version, grant))
+        wanted.target = wanted.target._replace(identity=await self.presents[grant.kind](version, grant))
         return wanted
+
+    def forward(self, wanted: WantedFetch, grant: Grant) -> None:
+        """Send a request to the server behind its worker. URL and Host header stay."""
+        wanted.asked, wanted.target = wanted.target, self.forwards[grant.kind](grant.resource)
+
+    def origin_of(self, version: Version) -> Grant | None:
+        """The server behind a worker, for requests to its own hosts."""
+        return next((grant for grant in version.grants.values() if grant.kind in self.forwards), None)

@@ -35,7 +35,7 @@ class MtlsCertificate(Binding):
     def __init__(self, services: Services, fetch: Fetch) -> None:
         data = services.settings.data / "mtls_certificates.db"
         self.certificates = ClientCertificates(data, services.seals, services.settings.ca_file)
-        fetch.present(self.kind, self._identity)
+        fetch.partners.presents[self.kind] = self._identity
 
     def claim(self, tenant: str, entry: MtlsEntry) -> str:
         if not NAME.fullmatch(entry.certificate):

@@ -5,13 +5,14 @@ import { cases as certificates } from "./certificates.js";
 import { cases as files } from "./files.js";
 import { cases as inspecting } from "./inspecting.js";
 import { cases as keys } from "./keys.js";
+import { cases as oddArguments } from "./odd_arguments.js";
 import { outcomes } from "./run.js";
 import { cases as signing } from "./signing.js";
 import { cases as small } from "./small.js";
 import { cases as unpacking } from "./unpacking.js";
 import { cases as zipping } from "./zipping.js";
 
-const suites = { agreeing, buffer, certificates, files, inspecting, keys, signing, small, unpacking, zipping };
+const suites = { agreeing, buffer, certificates, files, inspecting, keys, odd_arguments: oddArguments, signing, small, unpacking, zipping };
 
 export default {
   async fetch(request) {

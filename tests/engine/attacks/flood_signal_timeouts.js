@@ -1,5 +1,5 @@
 // More timers than allowed, made with AbortSignal.timeout.
-// expect: exception Too many timers
+// expect: exception You have exceeded the number of active timeouts
 // limits: cpu_ms=2000
 export default {
   async fetch(request, env, ctx) {

@@ -1,5 +1,5 @@
 import { produce } from "immer";
-import { from, lastValueFrom, map, mergeMap, of, delay, scan, toArray } from "rxjs";
+import { concatMap, delay, from, lastValueFrom, map, of, scan, toArray } from "rxjs";
 import * as Y from "yjs";
 
 export default async () => {
@@ -13,7 +13,7 @@ export default async () => {
   Y.applyUpdate(one, Y.encodeStateAsUpdate(two));
   return [
     before, after, after.c === before.c,
-    await lastValueFrom(from([1, 2, 3]).pipe(mergeMap((n) => of(n * 2).pipe(delay(5 - n))), scan((sum, n) => sum + n, 0), map((n) => n + 1), toArray())),
+    await lastValueFrom(from([1, 2, 3]).pipe(concatMap((n) => of(n * 2).pipe(delay(1))), scan((sum, n) => sum + n, 0), map((n) => n + 1), toArray())),
     one.getText("t").toString() === two.getText("t").toString(), one.getText("t").length,
   ];
 };

@@ -1,0 +1,2 @@
+// Node reads the WebAssembly of sql.js from its package.
+export const instantiateWasm = undefined;
