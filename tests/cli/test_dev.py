@@ -263,10 +263,10 @@ def test_dev_survives_a_deleted_file_and_a_broken_config(start: Start) -> None:
 
 def test_unsupported_config_fields_are_reported(start: Start) -> None:
     dev = start()
-    dev.save("atoll.toml", CONFIG + 'routez = 1\n[ai]\nbinding = "AI"\n')
+    dev.save("atoll.toml", CONFIG + 'routez = 1\n[browser]\nbinding = "BROWSER"\n')
     told = [dev.wait_for("finding")["message"] for _ in range(2)]
     assert "`routez` is not a known field" in told[0] and "did you mean `route`?" in told[0]
-    assert "`ai` is not supported" in told[1]
+    assert "`browser` is not supported" in told[1]
     dev.save("index.ts", says("two"))  # the warning is not repeated
     assert dev.wait_for("finding", "reloaded")["event"] == "reloaded"
 

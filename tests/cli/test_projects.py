@@ -63,12 +63,12 @@ def test_a_failed_build_shows_the_position_and_exits_with_1(tmp_path: Path) -> N
 def test_a_missing_feature_fails_the_build_unless_it_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "worker.js").write_text("export default { fetch() { return new Response() } }")
     config = 'name = "a"\nmain = "worker.js"\ncompatibility_date = "2025-01-01"\naccount_id = "x"\n'
-    (tmp_path / "wrangler.toml").write_text(config + '[ai]\nbinding = "AI"\n')
+    (tmp_path / "wrangler.toml").write_text(config + '[browser]\nbinding = "BROWSER"\n')
     ran = run(tmp_path, "build", code=1)
     assert ran.stderr.splitlines() == [
         "note: `account_id` is ignored: a node of your own has no accounts",
-        "error: `ai` is not supported: it is a Cloudflare service: call its API with fetch",
-        "error: Atoll does not have `ai`",
+        "error: `browser` is not supported: it is a Cloudflare service: call its API with fetch",
+        "error: Atoll does not have `browser`",
         "hint: remove it from the config, or go on without it: --allow-missing-bindings",
     ]
     assert run(tmp_path, "build", "--allow-missing-bindings").stdout == "dist\n"
