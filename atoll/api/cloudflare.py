@@ -54,11 +54,11 @@ class CloudflareTools(msgspec.Struct, frozen=True):
     """What the node passes to the part of a binding."""
 
     audit: AuditLog
-    # (caller, name of a worker, field of a deploy -> its new value): makes a version, unless nothing changes
+    # (caller, name of a worker, field of a deploy -> its new value, or a function that makes it of the present one):
+    # makes a version, unless nothing changes
     change: Callable[[Caller, str, Mapping[str, Any]], Any]
     find: Callable[[str, Caller], Any]  # a worker by name; Refused if the tenant has none
     workers_of: Callable[[str], Sequence[Any]]  # all workers of a tenant
-    secret: bytes  # a key for signatures, new at each start of the node
 
 
 def account_id(tenant: str) -> str:

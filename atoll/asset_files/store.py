@@ -18,7 +18,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from atoll.asset_files.places import FilePlaces
 from atoll.asset_files.rows import (
     AssetBound,
     AssetSize,
+    WantedFile,
     add_manifest,
     collect,
     forget_tenant,
@@ -53,6 +54,14 @@ COLLECTION: Final = 3_600.0  # seconds between two collections
 
 class TooManyUploads(AtollError):
     """The tenant has too many uploads in progress."""
+
+
+class SentFileContent(NamedTuple):
+    """A file whose content is in memory."""
+
+    hash: bytes
+    content: bytes
+    packs: bool  # whether it compresses
 
 
 class AddedManifest(NamedTuple):
@@ -90,14 +99,31 @@ class AssetStore:
         missing = await self._database.write(partial(add_manifest, tenant=tenant, manifest=found, bound=bound, now=now))
         return AddedManifest(found.id, missing)
 
-    async def receive(self, tenant: str, chunks: AsyncIterator[bytes]) -> Uploaded:
-        """Store the files of an upload. Those that are complete are kept even if it breaks off or is refused."""
+    async def take(self, tenant: str, files: Sequence[SentFileContent]) -> None:
+        """Store files that no manifest names yet. They are collected if none does later."""
+
+        async def chunks() -> AsyncIterator[bytes]:
+            for file in files:
+                yield file.hash + len(file.content).to_bytes(8, "big")
+                yield file.content
+
+        wanted = {file.hash: WantedFile(file.hash, len(file.content), 0, int(file.packs)) for file in files}
+        await self.receive(tenant, chunks(), wanted)
+
+    async def receive(
+        self, tenant: str, chunks: AsyncIterator[bytes], wanted: Mapping[bytes, WantedFile] | None = None
+    ) -> Uploaded:
+        """Store the files of an upload. Those that are complete are kept even if it breaks off or is refused.
+
+        `wanted` are the files that may arrive: those that manifests of the tenant name, unless it is given.
+        """
         if self._uploads[tenant] >= MAX_UPLOADS:
             raise TooManyUploads(f"{MAX_UPLOADS} uploads of this tenant are in progress")
         self._uploads[tenant] += 1
         try:
             await self._in_thread(self._make_folders)
-            wanted = await self._database.search(partial(wanted_files, tenant=tenant))
+            if wanted is None:
+                wanted = await self._database.search(partial(wanted_files, tenant=tenant))
             incoming = await self._in_thread(IncomingFiles, self.places, tenant, wanted)
             try:
                 try:

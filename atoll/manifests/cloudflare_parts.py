@@ -21,10 +21,18 @@ class CloudflareType(Struct, frozen=True):
     shown: Callable[[Any, str, Mapping[str, Any]], dict[str, Any]]  # (binding, tenant, fields of our entry) -> theirs
 
 
+class Uploading(Struct, frozen=True):
+    """An upload of a worker, for what a binding reads of it."""
+
+    tenant: str
+    script: str
+    metadata: Mapping[str, Any]  # unchecked JSON
+    current: Any = None  # the active Version; None: the worker is new
+
+
 class CloudflarePart(Struct, frozen=True):
     types: tuple[CloudflareType, ...] = ()
-    # (binding, tenant, metadata of an upload, active Version or None) -> fields of a deploy
-    metadata: Callable[[Any, str, Mapping[str, Any], Any], dict[str, Any]] | None = None
+    metadata: Callable[[Any, Uploading], dict[str, Any]] | None = None  # (binding, upload) -> fields of a deploy
     facts: Callable[[Any], dict[str, Any]] | None = None  # (Version) -> fields in answers about a script
     routes: Callable[[Any, Any], list[Any]] | None = None  # (binding, CloudflareTools) -> Routes below /client/v4
 

@@ -39,6 +39,7 @@ ONLY_READ = [
     ("docs/guides/operate.md", "python3 -m venv", "installs"),
     ("docs/guides/operate.md", "make wheels", "builds; tests/packaging does"),
     ("docs/guides/observe.md", "npx", "fetches esbuild"),
+    ("docs/guides/wrangler.md", "", "needs a token and wrangler: tests/wrangler has both"),
     ("docs/guides/observe.md", "jq", "needs the bundle of the line above"),
     ("docs/guides/observe.md", "curl -N", "follows until it is ended; tests/control/test_logs_api.py does"),
     ("docs/reference/api.md", "curl -N", "follows until it is ended; tests/control/test_logs_api.py does"),

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from atoll.api.cloudflare import account_id
 from atoll.engine.process.engine_process import find_files
@@ -105,6 +106,15 @@ class Wrangler:
         assert (ran.returncode != 0) == fails, f"wrangler {' '.join(words)}:\n{output}\n{self.node.log()[-2000:]}"
         assert all((status < 400) == success for status, success in self.recorder.statuses)
         return output
+
+    def ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """The answer to a request of the test itself."""
+        headers = {"Authorization": f"Bearer {self.environment['CLOUDFLARE_API_TOKEN']}"}
+        content = None if body is None else json.dumps(body)
+        found: dict[str, Any] = self.node.request(
+            method, f"localhost:{self.node.port}", f"/client/v4{path}", content, headers
+        ).json
+        return found
 
     def asked(self, *names: str) -> list[str]:
         """The requests of the last command, without what differs between runs. `names` are those of the test."""

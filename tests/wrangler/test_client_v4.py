@@ -7,6 +7,7 @@ The list of routes is the node's own, so a new route is tested here without a li
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from collections.abc import AsyncIterator
@@ -19,6 +20,9 @@ import pytest
 from atoll.api.callers import Scope
 from atoll.api.cloudflare import account_id
 from atoll.api.routes import Route
+from atoll.bindings.assets.cloudflare import DONE, UPLOADING
+from atoll.bindings.assets.ops import Assets
+from atoll.bindings.assets.uploads import digest_of, pieces
 from atoll.embed import Atoll
 
 SCRIPT = "export default { fetch() { return new Response('acmething'); }, scheduled() {}, queue() {} }"
@@ -189,3 +193,58 @@ async def test_what_is_not_there_is_said_in_words(plane: Plane) -> None:
     assert told.status == 501 and b"wrangler dev" in told.content
     told = await plane.ask("DELETE", "/client/v4/user", **bearer)
     assert (told.status, told.code) == (405, 10405)
+
+
+async def test_tokens_of_uploads_are_forged_expired_or_of_another(plane: Plane) -> None:
+    """Attacks on upload sessions: every one is refused, and the right token still works."""
+    content, account = b"hello", f"/client/v4/accounts/{account_id('acme')}"
+    [digest, _] = digest_of(pieces(content), "/a.txt")
+    bearer = {"authorization": f"Bearer {plane.tokens['acme admin']}"}
+    manifest = {"manifest": {"/a.txt": {"hash": digest, "size": len(content)}}}
+    path = f"{account}/workers/scripts/acme-site/assets-upload-session"
+    begun = await plane.ask("POST", path, json.dumps(manifest).encode(), **bearer)
+    token = json.loads(begun.content)["result"]["jwt"]
+    assert json.loads(begun.content)["result"]["buckets"] == [[digest]]
+
+    binding = plane.atoll.node.deployer._kinds["assets"]
+    assert isinstance(binding, Assets)
+    [session] = binding.sessions._sessions
+    upload = f"{account}/workers/assets/upload/{digest}"
+    head, body, seal = token.split(".")
+    others = base64.urlsafe_b64encode(
+        b'{"session":"%b","purpose":"assets session","exp":9999999999}' % session.encode()
+    )
+    for wrong in (
+        "", plane.tokens["acme admin"], f"{head}.{body}.{seal[:-2]}AA", f"{head}.{others.decode()}.{seal}",
+        f"{head}.{body}.",
+        binding.signer.sign(UPLOADING, -1, session=session), binding.signer.sign(DONE, 60, session=session),
+        binding.signer.sign(UPLOADING, 60, session="0" * 32), "a" * 10_000,
+    ):  # fmt: skip
+        told = await plane.ask("POST", upload, content, authorization=f"Bearer {wrong}")
+        assert (told.status, told.code) == (401, 10000), wrong
+    foreign = upload.replace(account_id("acme"), account_id("globex"))
+    assert (await plane.ask("POST", foreign, content, authorization=f"Bearer {token}")).status == 401
+    for path, sent in ((upload, b"other"), (upload, b"hello!"), (upload.replace(digest, "0" * 32), content)):
+        assert (await plane.ask("POST", path, sent, authorization=f"Bearer {token}")).status == 400
+    told = await plane.ask("POST", upload, content, authorization=f"Bearer {token}")
+    assert told.status == 201
+    done = json.loads(told.content)["result"]["jwt"]
+
+    async def deploy(who: str, script: str, jwt: str) -> Told:
+        form = FORM % json.dumps({"assets": {"jwt": jwt}, "compatibility_date": "2026-01-01"}).encode()
+        return await plane.ask(
+            "PUT", f"/client/v4/accounts/{account_id(who)}/workers/scripts/{script}", form,
+            "multipart/form-data; boundary=b", authorization=f"Bearer {plane.tokens[f'{who} admin']}",
+        )  # fmt: skip
+
+    claims = {"tenant": "acme", "script": "acme-site", "manifest": "0" * 64}
+    wrongs = [
+        ("acme", "acme-other", done), ("globex", "acme-site", done), ("acme", "acme-site", token),
+        ("acme", "acme-site", done[:-3]),
+        ("acme", "acme-site", binding.signer.sign(DONE, -1, **claims)),
+    ]  # fmt: skip
+    for wrong in wrongs:
+        assert (await deploy(*wrong)).status == 400, wrong
+    assert (await deploy("acme", "acme-site", done)).status == 200
+    found = plane.atoll.node.deployer.named("acme-site")
+    assert found is not None and found.version.assets is not None and list(found.version.assets.files) == ["/a.txt"]

@@ -30,6 +30,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="assets",
     make=make,
+    cloudflare="atoll.bindings.assets.cloudflare",
     config="atoll.bindings.assets.config",
     type_name="Fetcher",
     files="atoll.bindings.assets.cli",

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from atoll.api.signatures import Signer
 from atoll.asset_files.rows import AssetBound
 from atoll.asset_files.store import AssetStore
+from atoll.bindings.assets.uploads import UploadSessions
 from atoll.bindings.base import Binding
 from atoll.bindings.services import Services
 from atoll.workers import Grant, Version
@@ -32,6 +34,8 @@ class Assets(Binding):
     def __init__(self, services: Services) -> None:
         self.store = services.files or AssetStore(services.database, services.settings.data)
         self.settings = services.settings
+        self.sessions = UploadSessions()
+        self.signer = Signer()
 
     def claim(self, tenant: str, entry: AssetsEntry) -> str:
         return CONTENT if entry.as_content else ""

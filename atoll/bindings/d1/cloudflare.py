@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from atoll.api.cloudflare import CloudflareTools
+from atoll.api.routes import Route
+from atoll.bindings.d1.cloudflare_routes import CloudflareD1
 from atoll.bindings.d1.ops import D1
 from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, text_of
 
@@ -21,4 +24,8 @@ def shown(binding: D1, tenant: str, fields: Mapping[str, Any]) -> dict[str, Any]
     return {"id": uuid, "database_id": uuid}
 
 
-PART = CloudflarePart(types=(CloudflareType("d1", read, shown),))
+def routes(binding: D1, tools: CloudflareTools) -> list[Route]:
+    return CloudflareD1(binding, tools).routes()
+
+
+PART = CloudflarePart(types=(CloudflareType("d1", read, shown),), routes=routes)

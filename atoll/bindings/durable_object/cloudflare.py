@@ -16,7 +16,7 @@ from atoll.api.routes import Route, caller_of
 from atoll.bindings.durable_object.config import EXPORT_FIELDS
 from atoll.bindings.durable_object.entries import Migration
 from atoll.bindings.durable_object.ops import DurableObjects
-from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, text_of
+from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, Uploading, text_of
 from atoll.workers import Version
 
 STEP_FIELDS = ("new_classes", "new_sqlite_classes", "renamed_classes", "deleted_classes", "transferred_classes")
@@ -51,7 +51,8 @@ def last_tag(entries: Sequence[Migration]) -> str:
     return entries[-1].tag if entries else ""
 
 
-def metadata(binding: Any, tenant: str, sent: Mapping[str, Any], current: Version | None) -> dict[str, Any]:
+def metadata(binding: Any, upload: Uploading) -> dict[str, Any]:
+    sent, current = upload.metadata, upload.current
     exports = sent.get("exports")
     if isinstance(exports, dict) and exports:
         return _exports(exports)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from atoll.api.cloudflare import CloudflareTools
+from atoll.api.routes import Route
+from atoll.bindings.queue.cloudflare_routes import CloudflareQueues
+from atoll.bindings.queue.ops import QueueBinding
 from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, text_of
 
 
@@ -18,4 +22,8 @@ def shown(binding: Any, tenant: str, fields: Mapping[str, Any]) -> dict[str, Any
     return {"queue_name": fields["queue"], **({"delivery_delay": delay} if delay is not None else {})}
 
 
-PART = CloudflarePart(types=(CloudflareType("queue", read, shown),))
+def routes(binding: QueueBinding, tools: CloudflareTools) -> list[Route]:
+    return CloudflareQueues(binding, tools).routes()
+
+
+PART = CloudflarePart(types=(CloudflareType("queue", read, shown),), routes=routes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,13 +13,14 @@ from atoll.api.cloudflare import ACCOUNT, CloudflareTools, envelope
 from atoll.api.refusals import bad_body
 from atoll.api.routes import Route, caller_of
 from atoll.bindings.tail.config import ConfigTail
-from atoll.manifests.cloudflare_parts import CloudflarePart
+from atoll.manifests.cloudflare_parts import CloudflarePart, Uploading
 from atoll.workers import Version
 
 FIELD = "tail_consumers"
 
 
-def metadata(binding: Any, tenant: str, sent: Mapping[str, Any], current: Version | None) -> dict[str, Any]:
+def metadata(binding: Any, upload: Uploading) -> dict[str, Any]:
+    sent = upload.metadata
     if FIELD not in sent:
         return {}
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
@@ -44,15 +43,14 @@ class CloudflareApi:
     def __init__(self, parts: CloudflareParts) -> None:
         deployer, types = parts.deployer, BindingTypes(parts.kinds)
         accounts = Accounts(parts.access)
-        tools = CloudflareTools(
-            parts.access.audit, Changes(deployer).make, deployer.find, deployer.all, secrets.token_bytes(32)
-        )
+        changes = Changes(deployer)
+        tools = CloudflareTools(parts.access.audit, changes.make, deployer.find, deployer.all)
         self.routes: list[Route] = [
             *AccountsApi(accounts).routes(),
-            *ScriptsApi(deployer, types, max_body(parts.settings), parts.address).routes(),
+            *ScriptsApi(deployer, changes, types, max_body(parts.settings), parts.address).routes(),
             *VersionsOfScripts(deployer, parts.store, types, max_body(parts.settings)).routes(),
             *SecretsOfScripts(deployer, parts.store).routes(),
-            *HostsOfScripts(deployer).routes(),
+            *HostsOfScripts(deployer, changes).routes(),
         ]
         for kind, part in cloudflare_parts().items():
             if part.routes is not None and kind in parts.kinds:

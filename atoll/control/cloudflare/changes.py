@@ -6,8 +6,10 @@ already changes nothing: the second deploy of a project makes one version.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,12 +24,23 @@ from atoll.control.store.workers import Deployment
 class Changes:
     def __init__(self, deployer: Deployer) -> None:
         self._deployer = deployer
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by worker
 
-    async def make(self, caller: Caller, name: str, fields: Mapping[str, Any], message: str = "") -> Deployment:
-        """Change fields of the active version, if they differ."""
+    async def make(self, caller: Caller, name: str, fields: Mapping[str, Any]) -> Deployment:
+        """Change fields of the active version, if they differ. A function makes the new value of the present one.
+
+        wrangler sends several changes of a worker at once: they are made one after the other.
+        """
+        worker = self._deployer.find(name, caller).id
+        turn = self._turns.get(worker) or self._turns.setdefault(worker, asyncio.Lock())
+        async with turn:
+            return await self._make(caller, worker, fields)
+
+    async def _make(self, caller: Caller, name: str, fields: Mapping[str, Any]) -> Deployment:
         found = self._deployer.find(name, caller)
         present: dict[str, Any] = {"routes": found.routes, **entries_of(found.version)}
-        wanted = {field: value for field, value in fields.items() if plain(value) != plain(present.get(field, ()))}
+        values = {field: each(present[field]) if callable(each) else each for field, each in fields.items()}
+        wanted = {field: value for field, value in values.items() if plain(value) != plain(present.get(field, ()))}
         if not wanted:
             return found
         if self._deployer.is_split(caller.tenant, found.name):
@@ -41,7 +54,7 @@ class Changes:
             body = msgspec.convert(msgspec.to_builtins(wanted), DeployBody)
         except msgspec.ValidationError as error:
             raise misfit(error) from None
-        body.message = message or f"{', '.join(wanted)} changed"
+        body.message = f"{', '.join(wanted)} changed"
         return await self._deployer.update(found.name, body, caller)
 
 

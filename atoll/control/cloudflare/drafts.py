@@ -20,7 +20,7 @@ from atoll.control.checks.code import Unpacked, unpacked
 from atoll.control.checks.words import MAX_MESSAGE, MAX_TAG
 from atoll.control.cloudflare.forms import UploadForm
 from atoll.control.store.workers import Deployment
-from atoll.manifests.cloudflare_parts import OTHER_TYPES, CloudflareType
+from atoll.manifests.cloudflare_parts import OTHER_TYPES, CloudflareType, Uploading
 from atoll.manifests.every import cloudflare_parts
 from atoll.workers import Version
 
@@ -77,16 +77,18 @@ class BindingTypes:
                 found.append({"type": each.type, "name": grant.name, **fields})
         return found
 
-    def metadata(self, tenant: str, metadata: Mapping[str, Any], current: Version | None) -> dict[str, Any]:
+    def metadata(self, upload: Uploading) -> dict[str, Any]:
         """The fields of a deploy that bindings read from the metadata."""
         found: dict[str, Any] = {}
         for kind, part in cloudflare_parts().items():
-            if part.metadata is not None:
-                found |= part.metadata(self._kinds[kind], tenant, metadata, current)
+            if part.metadata is not None and kind in self._kinds:
+                found |= part.metadata(self._kinds[kind], upload)
         return found
 
 
-def deploy_body(form: UploadForm, tenant: str, current: Deployment | None, types: BindingTypes) -> Unpacked:
+def deploy_body(
+    form: UploadForm, tenant: str, script: str, current: Deployment | None, types: BindingTypes
+) -> Unpacked:
     """The deploy that an upload means. `current` is the version before."""
     core = _core(form.metadata)
     before = current.version if current is not None else None
@@ -104,17 +106,17 @@ def deploy_body(form: UploadForm, tenant: str, current: Deployment | None, types
         "compatibility_flags": core.compatibility_flags,
         "message": annotations.get("workers/message", "")[:MAX_MESSAGE],
         "tag": annotations.get("workers/tag", "")[:MAX_TAG],
-        **types.metadata(tenant, form.metadata, before),
+        **types.metadata(Uploading(tenant, script, form.metadata, before)),
     }
     given = {name: value for name, value in body.items() if value is not UNSET}
     try:
         found = unpacked(msgspec.convert(msgspec.to_builtins(given), DeployBody))
     except msgspec.ValidationError as error:
         raise misfit(error) from None
-    if form.modules:
-        main = core.main_module if core.main_module is not UNSET else core.body_part
-        found = msgspec.structs.replace(found, code=tuple(form.modules), main=main, maps=form.maps or UNSET)
-    return found
+    main = core.main_module if core.main_module is not UNSET else core.body_part
+    main = main if main is UNSET else main.removeprefix("./")
+    # A worker of static files alone has no module
+    return msgspec.structs.replace(found, code=tuple(form.modules), main=main, maps=form.maps or UNSET)
 
 
 def _core(metadata: Mapping[str, Any]) -> CoreMetadata:

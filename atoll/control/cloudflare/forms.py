@@ -70,17 +70,17 @@ def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
                 raise bad_body("the form has two parts named `metadata`")
             form = UploadForm(_metadata(part))
             continue
-        shown = part.name[:80]
+        path, shown = part.name.removeprefix("./"), part.name[:80]  # wrangler names modules as they are imported
         if not part.is_file:
             raise bad_body(f"the part {shown!r} is not a file")
-        if part.name in modules or part.name in maps:
+        if path in modules or path in maps:
             raise bad_body(f"two parts are named {shown!r}", "the name of a part is the path of its module")
         if part.media in PYTHON:
             raise CloudflareRefusal(400, 10021, f"{shown} is Python: Atoll runs JavaScript and WebAssembly")
         if part.media == SOURCE_MAP:
-            maps[part.name.removesuffix(".map")] = part.content
+            maps[path.removesuffix(".map")] = part.content
         else:
-            modules[part.name] = checked_source(part.name, part.content, kind_of_part(part))
+            modules[path] = checked_source(path, part.content, kind_of_part(part))
     if form is None:
         raise bad_body("the form has no part `metadata`")
     return UploadForm(form.metadata, list(modules.values()), maps)

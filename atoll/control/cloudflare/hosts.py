@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -32,9 +33,9 @@ class WantedOrigins(Struct):
 
 
 class HostsOfScripts:
-    def __init__(self, deployer: Deployer) -> None:
+    def __init__(self, deployer: Deployer, changes: Changes) -> None:
         self._deployer = deployer
-        self._changes = Changes(deployer)
+        self._changes = changes
 
     def routes(self) -> list[Route]:
         read, deploy = Scope.READ, Scope.DEPLOY
@@ -59,18 +60,24 @@ class HostsOfScripts:
         wanted = await read_v4(request, list[WantedRoute | str])
         refuse_many("routes", wanted, MAX_ROUTES)
         patterns = [with_path(each if isinstance(each, str) else each.pattern) for each in wanted]
-        found = self._deployer.find(request.path_params["script"], caller_of(request))
-        kept = [text for text in found.routes if "/" not in text]
-        found = await self._changes.make(caller_of(request), found.name, {"routes": [*kept, *patterns]})
+        script, caller = request.path_params["script"], caller_of(request)
+
+        def added(present: Sequence[str]) -> Sequence[str]:
+            return [*(text for text in present if "/" not in text), *patterns]
+
+        found = await self._changes.make(caller, script, {"routes": added})
         return envelope([_route(text, found.name) for text in found.routes if "/" in text])
 
     async def put_domains(self, request: Request) -> Response:
         wanted = (await read_v4(request, WantedOrigins)).origins
         refuse_many("origins", wanted, MAX_ROUTES)
-        found = self._deployer.find(request.path_params["script"], caller_of(request))
-        kept = [text for text in found.routes if "/" in text]
+        script, caller = request.path_params["script"], caller_of(request)
         hosts = [each.hostname for each in wanted]
-        found = await self._changes.make(caller_of(request), found.name, {"routes": [*kept, *hosts]})
+
+        def added(present: Sequence[str]) -> Sequence[str]:
+            return [*(text for text in present if "/" in text), *hosts]
+
+        found = await self._changes.make(caller, script, {"routes": added})
         return envelope([_domain(text, found.name) for text in found.routes if "/" not in text])
 
     async def changeset(self, request: Request) -> Response:

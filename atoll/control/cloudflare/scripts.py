@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.api.callers import Scope
-from atoll.api.cloudflare import ACCOUNT, CloudflareRefusal, envelope, paged, read_v4
+from atoll.api.cloudflare import ACCOUNT, NO_ROUTE, CloudflareRefusal, envelope, paged, read_v4
 from atoll.api.refusals import ApiCode, Refused
 from atoll.api.routes import Route, caller_of
 from atoll.control.checks.body import DeployBody
@@ -19,6 +19,7 @@ from atoll.control.cloudflare.drafts import BindingTypes, deploy_body
 from atoll.control.cloudflare.forms import read_form
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.store.workers import Deployment
+from atoll.manifests.cloudflare_parts import Uploading
 from atoll.public_address import PublicAddress
 
 SCRIPT = f"{ACCOUNT}/workers/scripts/{{script}}"
@@ -28,13 +29,18 @@ WORKER = f"{ACCOUNT}/workers/workers/{{script}}"
 
 class ScriptsApi:
     def __init__(
-        self, deployer: Deployer, types: BindingTypes, max_body: int, address: Callable[[], PublicAddress]
+        self,
+        deployer: Deployer,
+        changes: Changes,
+        types: BindingTypes,
+        max_body: int,
+        address: Callable[[], PublicAddress],
     ) -> None:
         self._deployer = deployer
         self._types = types
         self._max_body = max_body
         self._address = address
-        self._changes = Changes(deployer)
+        self._changes = changes
 
     def routes(self) -> list[Route]:
         read, deploy, scripts = Scope.READ, Scope.DEPLOY, f"{ACCOUNT}/workers/scripts"
@@ -47,6 +53,7 @@ class ScriptsApi:
             Route("PATCH", f"{SCRIPT}/script-settings", self.patch, deploy, "Change settings without a version"),
             Route("GET", f"{SCRIPT}/subdomain", self.subdomain, read, "The own host of a worker"),
             Route("POST", f"{SCRIPT}/subdomain", self.set_subdomain, deploy, "The own host of a worker: always on"),
+            Route("POST", f"{SCRIPT}/tails", self.tail, Scope.LOGS, "Live logs: refused, `atoll tail` has them"),
             Route("GET", SERVICE, self.service, read, "A worker, as a service"),
             Route("DELETE", SERVICE, self.delete, deploy, "Delete a worker"),
             Route("GET", f"{ACCOUNT}/workers/workers", self.workers, read, "The workers of an account"),
@@ -75,7 +82,7 @@ class ScriptsApi:
         form = await read_form(request, self._max_body)
         current = self._deployer.named(name)
         mine = current if current is not None and current.version.tenant == caller.tenant else None
-        body: DeployBody = deploy_body(form, caller.tenant, mine, self._types)
+        body: DeployBody = deploy_body(form, caller.tenant, name, mine, self._types)
         if mine is not None:
             found = await self._deployer.update(name, body, caller)
         else:
@@ -98,7 +105,11 @@ class ScriptsApi:
         """Only what bindings read of it is kept; observability is always on, and logs are not pushed."""
         found, metadata = self._find(request), await read_v4(request, dict[str, Any])
         given = {name: value for name, value in metadata.items() if name in views.facts(found.version)}
-        fields = self._types.metadata(caller_of(request).tenant, given, found.version) if given else {}
+        fields = (
+            self._types.metadata(Uploading(caller_of(request).tenant, found.name, given, found.version))
+            if given
+            else {}
+        )
         found = await self._changes.make(caller_of(request), found.name, fields)
         return envelope({"logpush": False, "tags": [], **views.facts(found.version)})
 
@@ -108,6 +119,10 @@ class ScriptsApi:
     async def set_subdomain(self, request: Request) -> Response:
         await read_v4(request, dict[str, Any])
         return await self.subdomain(request)
+
+    async def tail(self, request: Request) -> Response:
+        name = self._find(request).name
+        raise CloudflareRefusal(400, NO_ROUTE, "`wrangler tail` is not part of Atoll", f"use `atoll tail {name}`")
 
     async def service(self, request: Request) -> Response:
         return envelope(views.service(self._find(request, 10090)))

@@ -101,7 +101,7 @@ class VersionsOfScripts:
     async def upload(self, request: Request) -> Response:
         worker, caller = self._find(request), caller_of(request)
         form = await read_form(request, self._max_body)
-        body = deploy_body(form, caller.tenant, worker, self._types)
+        body = deploy_body(form, caller.tenant, worker.name, worker, self._types)
         annotations = form.metadata.get("annotations")
         alias = annotations.get("workers/alias", "") if isinstance(annotations, dict) else ""
         stored = await self._deployer.upload(worker.name, body, caller, alias)

@@ -133,8 +133,10 @@ class D1DataApi:
     # Export and import
 
     async def export(self, request: Request) -> Response:
+        return await self.dump(request, await read_shape(request, Dumped, empty=True))
+
+    async def dump(self, request: Request, wanted: Dumped) -> Response:
         database = self._find(request)
-        wanted = await read_shape(request, Dumped, empty=True)
         await self._audit.note(caller_of(request), "d1.export", database.name)
         file = await in_thread(self._transfers.spool)
         try:
@@ -149,6 +151,10 @@ class D1DataApi:
         return FileResponse(file, database.name)
 
     async def load(self, request: Request) -> Response:
+        return json_answer(await self.take(request, request.stream()))
+
+    async def take(self, request: Request, chunks: AsyncIterator[bytes]) -> ImportAnswer:
+        """Run the SQL text in these chunks. An exception of theirs ends it before it begins."""
         database = self._find(request)
         await self._audit.note(caller_of(request), "d1.import", database.name)
         if database.id in self._busy:
@@ -156,7 +162,7 @@ class D1DataApi:
         self._busy.add(database.id)
         try:
             with await in_thread(self._transfers.spool) as file:
-                if not await receive(request.stream(), file, MAX_IMPORT):
+                if not await receive(chunks, file, MAX_IMPORT):
                     raise bad_body(f"the file is larger than {MAX_IMPORT >> 30} GB", "import it in parts")
                 async with self._turn:
                     result = await self._transfers.load(database, file)
@@ -167,7 +173,7 @@ class D1DataApi:
         finally:
             self._busy.discard(database.id)
         bookmark = self._binding.objects.store.past.current(database.key)
-        return json_answer(ImportAnswer(**result, final_bookmark=bookmark))
+        return ImportAnswer(**result, final_bookmark=bookmark)
 
 
 def _ms_of(raw: str) -> int:
