@@ -69,7 +69,7 @@ def test_rollback_to_a_version_with_a_deleted_namespace_needs_force(atoll: Atoll
 
 
 def test_a_worker_with_only_unknown_handlers_is_refused(atoll: Atoll) -> None:
-    body = {"name": "mailer", "script": "export default { email() {} }"}
+    body = {"name": "mailer", "script": "export default { trace() {} }"}
     answer = atoll.control("POST", "/api/workers", body)
     assert (answer.status, answer.json["error"]["code"]) == (422, 10069)
     assert atoll.control("POST", "/api/workers", {**body, "script": "export default {}"}).json["error"]["code"] == 10068

@@ -140,7 +140,6 @@ ERRORS = {
     "CREATE TABLE u (a UNIQUE); INSERT INTO u VALUES (1); INSERT INTO u VALUES (1)": (
         "UNIQUE constraint failed: u.a: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_UNIQUE)"
     ),
-    'SELECT "word"': "no such column",
     "BEGIN": "To execute a transaction, please use the state.storage.transaction()",
     "COMMIT": "To execute a transaction, please use the state.storage.transaction()",
     "SAVEPOINT a": "To execute a transaction, please use the state.storage.transaction()",

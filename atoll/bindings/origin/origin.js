@@ -4,7 +4,7 @@ import { defineBinding } from "#web/internal/bindings.js";
 import { defineInterface } from "#web/internal/platform.js";
 import { setOrigin } from "#web/worker/origin.js";
 
-class Fetcher {
+class OriginFetcher {
   #name;
 
   constructor(name) {
@@ -17,5 +17,5 @@ class Fetcher {
   }
 }
 
-defineInterface(Fetcher, { describe: () => ({}) });
-defineBinding("origin", Fetcher);
+defineInterface(OriginFetcher, { name: "Fetcher", describe: () => ({}) });
+defineBinding("origin", OriginFetcher);
