@@ -20,7 +20,8 @@ Taken = tuple[Frame, int, int, int, bytes]
 
 FROM_ENGINE = {
     Frame.HELLO, Frame.LOADED, Frame.UNLOADED, Frame.RESPONSE, Frame.BODY, Frame.CREDIT, Frame.CANCEL, Frame.FAIL,
-    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE, Frame.STUCK,
+    Frame.DONE, Frame.LOG, Frame.OP, Frame.PONG, Frame.CODE, Frame.STUCK, Frame.COMMIT, Frame.RESET, Frame.SOCKET,
+    Frame.INNER,
 }  # fmt: skip
 
 

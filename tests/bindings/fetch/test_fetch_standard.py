@@ -79,7 +79,8 @@ def test_the_user_agent_is_sent_unless_the_worker_sets_it(run: Run, upstream: Up
 
 @pytest.mark.parametrize("status", [204, 205, 304])
 def test_statuses_without_a_body(run: Run, status: int) -> None:
-    raw = f"HTTP/1.1 {status} X\\r\\ncontent-length: 3\\r\\n\\r\\nabc"
+    # The server closes after it, and says so: else the next test may still use this connection.
+    raw = f"HTTP/1.1 {status} X\\r\\nconnection: close\\r\\ncontent-length: 3\\r\\n\\r\\nabc"
     script = (
         "const r = await fetch(UP + '/raw', { method: 'POST', body: RAW }); return Response.json([r.status, r.body])"
     )

@@ -9,7 +9,6 @@ export default {
     const walk = (object, depth) => {
       if (depth > 6 || object === null || (typeof object !== "object" && typeof object !== "function") || seen.has(object)) return;
       seen.add(object);
-      if (object === process?.binding) found.push("process");
       for (const key of Reflect.ownKeys(object)) {
         let value;
         try {
@@ -17,7 +16,12 @@ export default {
         } catch {
           continue;
         }
-        if (/native|binding|require|mainModule|dlopen|internal/i.test(String(key)) && typeof value === "function" && !/isNative|internalSlots/.test(String(key))) found.push(String(key));
+        if (/native|binding|require|mainModule|dlopen|internal/i.test(String(key)) && typeof value === "function" && !/isNative|internalSlots/.test(String(key))) {
+          try {
+            value.call(object, "fs"); // members of `process` that Cloudflare has too only throw
+            found.push(String(key));
+          } catch {}
+        }
         walk(value, depth + 1);
       }
       walk(Object.getPrototypeOf(object), depth + 1);

@@ -8,7 +8,13 @@ export default {
     const found = names.filter((name) => name in globalThis);
     if (globalThis.process) {
       const { process } = globalThis;
-      for (const name of ["binding", "dlopen", "mainModule", "_linkedBinding", "kill", "report"]) if (process[name]) found.push(name);
+      if (process.mainModule) found.push("mainModule");
+      for (const name of ["binding", "dlopen", "_linkedBinding", "kill", "_kill", "execve"]) { // as on Cloudflare, they only throw
+        try {
+          process[name]?.("fs", 9);
+          if (name in process) found.push(name);
+        } catch {}
+      }
       found.push(...Object.keys(process.env));
       if (process.argv.length > 0 && process.argv.some((word) => word.includes("/"))) found.push("argv");
     }

@@ -1,5 +1,5 @@
 // More timers than a call may have.
-// expect: answer RangeError
+// expect: answer QuotaExceededError
 // limits: cpu_ms=2000
 export default {
   async fetch(request, env, ctx) {
