@@ -16,10 +16,9 @@ import msgspec
 from atoll.bindings.ai.faults import AiFault, fault_of
 from atoll.bindings.ai.settings import AiSettings
 from atoll.config import Settings
-from atoll.egress.addresses import Address
 from atoll.egress.client import HttpClient
 from atoll.egress.exchange import ServerExchange
-from atoll.egress.gate import EgressGate
+from atoll.egress.gate import OpenGate
 from atoll.errors import AtollError, InvalidArgument, NetworkError
 from atoll.holdings import Holdings
 from atoll.pacer import Pacer
@@ -48,23 +47,11 @@ ANSWER = msgspec.json.Decoder(_Answer)
 Count = Callable[[int, int], None]  # (prompt tokens, completion tokens), called once for each request
 
 
-class AiGate(EgressGate):
-    """Lets every connection through: the operator named the server."""
-
-    def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
-        pass
-
-    def check_address(
-        self, version: Version, host: str, address: Address, port: int, *, is_named: bool = False
-    ) -> None:
-        pass
-
-
 class AiServer:
     def __init__(self, node: Settings, settings: AiSettings, pacer: Pacer, holdings: Holdings) -> None:
         self.settings = settings
         own = dataclasses.replace(node, fetch_timeout=settings.timeout, fetch_bytes=2**53)
-        self._gate = AiGate(own)
+        self._gate = OpenGate(own)
         self._http = HttpClient(own, self._gate, pacer, holdings)
         self._told = -TOLD_AGAIN
 

@@ -19,10 +19,9 @@ from urllib.parse import quote
 from atoll.bindings.r2.s3.sigv4 import EMPTY, SAFE, SignedRequest, sign
 from atoll.bindings.r2.service.settings import ServiceSettings
 from atoll.config import Settings
-from atoll.egress.addresses import Address
 from atoll.egress.client import HttpClient
 from atoll.egress.exchange import ServerExchange, pairs_of
-from atoll.egress.gate import EgressGate
+from atoll.egress.gate import OpenGate
 from atoll.errors import NetworkError, StorageFailed
 from atoll.holdings import Holdings
 from atoll.pacer import Pacer
@@ -66,25 +65,13 @@ class ServiceReply(NamedTuple):
         return found[1].decode() if found else str(self.status)
 
 
-class ServiceGate(EgressGate):
-    """Lets every connection through: the operator named the server."""
-
-    def check_host(self, version: Version, host: str, port: int, *, has_address: bool = True) -> None:
-        pass
-
-    def check_address(
-        self, version: Version, host: str, address: Address, port: int, *, is_named: bool = False
-    ) -> None:
-        pass
-
-
 class ServiceClient:
     def __init__(self, node: Settings, settings: ServiceSettings, pacer: Pacer, holdings: Holdings) -> None:
         self.settings = settings
         own = dataclasses.replace(
             node, connect_timeout=CONNECT_SECONDS, fetch_timeout=SILENT_SECONDS, fetch_bytes=2**53
         )
-        self._gate = ServiceGate(own)
+        self._gate = OpenGate(own)
         self._http = HttpClient(own, self._gate, pacer, holdings)
         self._told: dict[str, float] = {}  # faults that were logged, and when
 
