@@ -146,7 +146,11 @@ class Node:
         undo.push_async_callback(database.close)
 
         self.logs = LogStore(
-            settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
+            settings.data,
+            rate=settings.log_rate,
+            quiet_rate=settings.log_quiet_rate,
+            max_bytes=settings.log_bytes,
+            days=settings.log_days,
         )
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()

@@ -110,6 +110,9 @@ class Settings:
         1_000,
         "Log records kept per second and worker, twice as many with console lines or errors; the rest are counted.",
     )
+    log_quiet_rate: int = setting(
+        2_000, "Log records kept per second for calls of all workers that wrote no line and did not fail."
+    )
     object_history_days: float = setting(
         30.0, "Days for which Durable Objects and D1 databases can go back in time; 0 keeps no history.", high=3650
     )
