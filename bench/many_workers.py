@@ -19,7 +19,7 @@ from bench.load import wrk
 from bench.mixed import expect_all, named_workers
 from bench.report import Options, Row, main
 
-COUNTS = (1, 10, 100, 1_000)
+COUNTS: Sequence[int] = (1, 10, 100, 1_000)
 CONNECTIONS = 32
 WARM_UP_SECONDS = 2
 

@@ -20,6 +20,7 @@ import apsw
 from msgspec.structs import replace
 
 from atoll.clock import SteadyClock
+from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
@@ -85,6 +86,16 @@ class LogStore:
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._housekeeping = self._loop.call_soon(self._keep_house)
+
+    @classmethod
+    def of(cls, settings: Settings) -> LogStore:
+        return cls(
+            settings.data,
+            rate=settings.log_rate,
+            quiet_rate=settings.log_quiet_rate,
+            max_bytes=settings.log_bytes,
+            days=settings.log_days,
+        )
 
     # The workers
 
