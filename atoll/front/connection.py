@@ -391,6 +391,8 @@ class ClientConnection(ClientLine):
         self.touched = self.shared.now
         if self.counted:
             self.count()
+        if keeps and self.shared.heir is not None and self.leave():
+            return
         if not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
             self.linger()  # a next request may be in the kernel already
         elif self.buffer or self.is_held or self.is_write_paused:

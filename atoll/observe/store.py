@@ -81,6 +81,11 @@ class LogStore:
         self._writing: asyncio.Task[None] | None = None
         self._housekeeping = self._loop.call_soon(self._keep_house)
 
+    def limit(self, rate: int, max_bytes: int, days: float) -> None:
+        """Change how much is kept. The next look at the house applies it."""
+        self._share = max(int(rate * FLUSH_SECONDS), 1)
+        self._max_bytes, self._max_age_ms = max_bytes, days * 86_400_000
+
     # The workers
 
     def open(self, worker_id: str) -> None:

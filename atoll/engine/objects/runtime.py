@@ -69,6 +69,7 @@ class ObjectRuntime:
         self._sweeper: asyncio.Task[None] | None = None
         self._barred: dict[ObjectKey, int] = {}  # being deleted
         self._is_stopping = False
+        self._is_retired = False  # another process has the objects
         self.opened = self.resets = self.evicted = self.retried = 0
 
     def start(self, store: ObjectStorage) -> None:
@@ -99,6 +100,10 @@ class ObjectRuntime:
         """
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
+        if self._is_retired:
+            call = Call(version, head, body, ended, caller, self.pool, self._clock(), event, hops)
+            self.pool.refuse(call, failures.LOST)
+            return call
         live = self._live.get(key)
         parent = self._live.get(target.facet.parent) if target.facet is not None else None
         if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
@@ -390,6 +395,20 @@ class ObjectRuntime:
         for live in self._live.values():
             if live.timers is not None:
                 live.timers.cancel()
+
+    @property
+    def is_busy(self) -> bool:
+        return any(live.look() or live.is_gated for live in self._live.values())
+
+    def close_all(self) -> None:
+        """Close every object for good (retiring.py)."""
+        self._is_retired = True
+        for live in list(self._live.values()):
+            if live.state == OPENING:
+                self._give_up(live, failures.LOST)
+            else:
+                self._reset(live, failures.LOST)
+        self.hibernation.leave()
 
     async def close(self) -> None:
         """The node stops; its engines have ended."""
