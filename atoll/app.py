@@ -136,10 +136,10 @@ class Node:
 
     async def _start(self) -> None:
         ports = self._listen()  # first: a port in use is the most common mistake
-        self._make()
+        self.make()
         await self._begin(*ports)
 
-    def _make(self) -> None:
+    def make(self) -> None:
         """Make and connect every object. Nothing runs yet."""
         undo, owned = self._undo, self.owned
         undo.push_async_callback(owned.aclose)

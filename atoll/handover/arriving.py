@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from atoll.app import Node
 from atoll.config import Settings
@@ -25,6 +28,7 @@ log = logging.getLogger("atoll.handover")
 
 HELLO_SECONDS = 20.0
 RELEASE_SECONDS = 60.0
+PREPARE_SECONDS = 1.0
 
 
 class Arriving:
@@ -62,7 +66,8 @@ class Arriving:
         log.info("taking over from process %s, version %s", packet.fields.get("pid"), packet.fields.get("version"))
         node.prestarted = await asyncio.to_thread(_engines, self._settings, node)
         await asyncio.to_thread(refuse_newer, self._settings.data)
-        import atoll.control.api  # noqa: F401  # imported now, not while clients wait
+        await _rehearse(self._settings)
+        node.wants_control = False  # made by its first request, or by `served`: clients do not wait for it
 
     async def take(self) -> None:
         """Get the data folder, and the clients. From now on the old process accepts nothing."""
@@ -85,6 +90,7 @@ class Arriving:
         for sock, data in clients:
             self._adopt(sock, data)
         self._theirs = ours
+        asyncio.get_running_loop().call_later(PREPARE_SECONDS, lambda: self._node and self._node.control)
 
     def close(self) -> None:
         if self._listener is not None:
@@ -137,6 +143,19 @@ class Arriving:
             return await self._channel.hear()
         except ChannelClosed as error:
             raise StartError(f"the running node broke off: {error}", "see its log") from None
+
+
+async def _rehearse(settings: Settings) -> None:
+    """Make a node in a folder of its own: what cannot be made fails here, and all modules are imported."""
+    with TemporaryDirectory(prefix="atoll-replace-") as folder:
+        ports = {name: 0 for name in settings.of_bindings if name.endswith("_port")}
+        there = replace(settings, data=Path(folder), otlp_endpoint="", of_bindings={**settings.of_bindings, **ports})
+        rehearsal = Node(there, listens=False)
+        try:
+            rehearsal.make()
+            _ = rehearsal.control
+        finally:
+            await rehearsal.stop()
 
 
 def _engines(settings: Settings, node: Node) -> PrestartedEngine:
