@@ -51,8 +51,8 @@ from atoll.front.bounds import bounds_of
 from atoll.front.control import Message, Receive, Send
 from atoll.front.options import FrontOptions
 from atoll.front.pages import Detail
-from atoll.front.peer import Proxies
 from atoll.front.passed import PLAIN, SECURE, PassedSockets, open_port
+from atoll.front.peer import Proxies
 from atoll.front.server import Listening, Server
 from atoll.front.site import Site
 from atoll.front.tls import Certificates

@@ -247,5 +247,3 @@ def run(
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, examples, greet, origins, replaces=replaces, reload=reload))
-
-

@@ -39,15 +39,11 @@ def main() -> int:
         try:
             node.deploy(NAME, SOURCE, **FIELDS)
             lines = int(10 * options.every) + 50
-            load = Load(
-                node, rate=options.rate, sockets=options.sockets, streams=options.streams, stream_lines=lines
-            )
+            load = Load(node, rate=options.rate, sockets=options.sockets, streams=options.streams, stream_lines=lines)
             found = asyncio.run(load.run(lambda: replace_under(load, options.times, options.every)))
             load.check()
         finally:
             node.stop()
-            for old in node.replaced:
-                old.wait(60)
     for problem in found.problems[:20]:
         print(f"error: {problem}", file=sys.stderr)
     print(

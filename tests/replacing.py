@@ -108,6 +108,9 @@ class Load:
         try:
             await change()
             await asyncio.gather(*streams)
+            async with asyncio.timeout(60):
+                while self.found.restarts < self.sockets:  # noqa: ASYNC110 (the clients count)
+                    await asyncio.sleep(0.02)
             self._over = True
             await asyncio.gather(*clients, *sockets)
         finally:

@@ -63,6 +63,9 @@ class Atoll:
         self.settings = {"data": folder / "data", "engines": 2, **settings}
         self.process: subprocess.Popen[bytes] | None = None
         self.command = COMMAND
+        self.environment: dict[str, str] | None = None  # None: that of this process
+        self.pass_fds: tuple[int, ...] = ()
+        self.start_new_session = False
         self.replaced: list[subprocess.Popen[bytes]] = []
 
     # --- life cycle ---
@@ -77,7 +80,13 @@ class Atoll:
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()]
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [*self.command, f"--port={self.port}", *flags, *more], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self.command, f"--port={self.port}", *flags, *more],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                pass_fds=self.pass_fds,
+                start_new_session=self.start_new_session,
             )
 
     def replace(self) -> None:
@@ -95,6 +104,8 @@ class Atoll:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
+        for old in self.replaced:
+            old.wait(60)
         return self.process.wait(40)
 
     def is_healthy(self) -> bool:

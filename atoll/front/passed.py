@@ -22,7 +22,7 @@ def passed_sockets(env: MutableMapping[str, str]) -> PassedSockets:
     The variables are taken out of `env`: engines and later processes must not find them. Raises StartError.
     """
     pid, count, names = (env.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"))
-    if not count or (pid and pid != str(os.getpid())):
+    if not count or pid != str(os.getpid()):
         return {}
     if not count.isdecimal() or not 0 < int(count) <= 64:
         raise StartError(f"LISTEN_FDS is {count!r}, not a number of sockets", "start atoll by systemd, or unset it")
@@ -49,7 +49,6 @@ def _listening(fd: int, name: str) -> socket.socket:
         ) from None
     sock.setblocking(False)
     return sock
-
 
 
 def open_port(passed: PassedSockets, kind: str, host: str, port: int) -> Listening:

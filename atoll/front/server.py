@@ -141,9 +141,12 @@ class Server:
         """Go on with a connection of another process, which has read `data` of the next request."""
         sock.setblocking(False)
         connection = ClientConnection(self.shared)
+        connection.buffer += data  # before the first read, which may come as soon as there is a transport
+        connection.is_busy = bool(data)
         await asyncio.get_running_loop().connect_accepted_socket(lambda: cast(asyncio.Protocol, connection), sock)
-        if data:
-            connection.data_received(data)
+        if data and not connection.is_lost:
+            connection.touched = self.shared.now
+            connection.pump()
 
     async def shutdown(self) -> None:
         """Stop listening, give open exchanges up to `drain_seconds` to finish, then abort the rest."""

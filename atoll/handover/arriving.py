@@ -170,5 +170,3 @@ def _engines(settings: Settings, node: Node) -> PrestartedEngine:
         engines.close()
         raise
     return engines
-
-

@@ -64,7 +64,7 @@ class Leaving:
             close_all(self._ports)
             raise
         self.has_begun = True
-        log.info("another process takes over: new clients wait, %d are passed on", len(self.node.server.shared.connections))
+        log.info("another process takes over, with %d connections", len(self.node.server.shared.connections))
         await self._release()
         channel.say(say="released")
         try:
@@ -106,7 +106,7 @@ class Leaving:
         self._kept.append((socket.socket(fileno=os.dup(fd)), data))
 
     async def _release(self) -> None:
-        """Give up the data folder. Nothing that was acknowledged is lost: stores finish their writes when they close."""
+        """Give up the data folder. Stores finish their writes when they close, so nothing acknowledged is lost."""
         node = self.node
         node.phase = "draining"
         node.triggers.stop()
