@@ -58,7 +58,7 @@ from atoll.front.site import Site
 from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
-from atoll.manifests.every import manifests, trigger_kinds
+from atoll.manifests.every import trigger_kinds
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
@@ -74,7 +74,6 @@ from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
-    from atoll.api.routes import Route
     from atoll.control.api import ControlApi
 
 log = logging.getLogger("atoll")
@@ -328,7 +327,7 @@ class Node:
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
-        from atoll.control.endpoints.node_routes import node_routes
+        from atoll.control.endpoints.node_routes import binding_routes, node_routes
 
         self._undo.push_async_callback(self.offload.close)
         uploads = self.settings.upload_bytes
@@ -348,18 +347,10 @@ class Node:
             more=[
                 *metrics.routes(),
                 *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
-                *self._binding_routes(bindings),
+                *binding_routes(bindings, self.access.audit, self.deployer),
             ],
         )
         return ControlApi(parts)
-
-    def _binding_routes(self, bindings: Mapping[str, Binding]) -> list[Route]:
-        from atoll.api.admin import AdminTools
-
-        deployer = self.deployer
-        tools = AdminTools(self.access.audit, deployer.find, lambda tenant: deployer.after(tenant, ""))
-        found = [(manifest.admin, bindings[kind]) for kind, manifest in manifests().items()]
-        return [route for admin, binding in found if admin is not None for route in admin(binding, tools)]
 
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
@@ -367,8 +358,7 @@ class Node:
         return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
-        found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}
-        return Triggers({field: trigger for field, trigger in found.items() if trigger is not None})
+        return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
 
     def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
         settings = self.settings

@@ -119,6 +119,7 @@ class Leaving:
         self.ops.hold()
         await until(lambda: not node.broker.storing, STORE_SECONDS)
         await node.warming.close()
+        node.logs.elsewhere = self.ops.record
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await node.owned.aclose()

@@ -13,15 +13,19 @@ import json
 import logging
 import socket
 import struct
+from dataclasses import fields
 from typing import Any, cast
+
+import msgspec
 
 from atoll.app import Node
 from atoll.bindings.base import Later, Reply
 from atoll.bindings.scope import CallScope
 from atoll.broker import Broker, Op, OpRefusal, Respond
-from atoll.errors import AtollError, StorageFailed
+from atoll.errors import AtollError, Failure, StorageFailed
+from atoll.logs import Invocation, LogLine
 from atoll.wire.fields import read_json
-from atoll.wire.generated import ErrorCode
+from atoll.wire.generated import ErrorCode, Outcome
 from atoll.workers import Version
 
 log = logging.getLogger("atoll.handover")
@@ -30,6 +34,38 @@ HEAD = struct.Struct("<QIII")  # number of the op, sizes of the three parts
 MOST = 128 << 20  # bytes of one part
 NOT_HERE = ("durable_object", "object_history")
 GONE = StorageFailed("the node was replaced, and its successor is not there")
+
+
+class FarRecord(msgspec.Struct, array_like=True):
+    """A log record on its way, without its version and trace."""
+
+    outcome: int
+    status: int
+    cpu_us: int
+    wall_us: int
+    started_at: float
+    head: bytes
+    logs: list[LogLine]
+    failure: Failure | None
+    truncated: bool
+    event: str
+    entrypoint: str
+    hops: int
+    ops: dict[str, int]
+    subrequests: int
+    fetches: int
+    memory_mb: int
+
+    @classmethod
+    def of(cls, record: Invocation) -> FarRecord:
+        found = {name: getattr(record, name) for name in cls.__struct_fields__}
+        failure = record.failure
+        plain = Failure(*(getattr(failure, each.name) for each in fields(Failure))) if failure is not None else None
+        return cls(**{**found, "outcome": int(record.outcome), "logs": list(record.logs), "failure": plain})
+
+    def record(self, version: Version) -> Invocation:
+        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        return Invocation(version, **{**found, "outcome": Outcome(self.outcome)})
 
 
 class FarScope:
@@ -90,6 +126,12 @@ class ForwardedOps(asyncio.Protocol):
         self._waiting[self._last] = answer
         self._send(frame(self._last, facts, meta, body))
         return answer
+
+    def record(self, record: Invocation) -> None:
+        """Pass on the log record of a call that has ended here."""
+        version = record.version
+        facts = {"worker": version.worker_id, "version": version.id, "record": True}
+        self._send(frame(0, facts, b"", msgspec.msgpack.encode(FarRecord.of(record))))
 
     def over(self, scope: int) -> None:
         self._send(frame(0, {"over": scope}))
@@ -158,6 +200,8 @@ class OpsOfPredecessor(asyncio.Protocol):
                 scope = self._scopes.pop(facts["over"], None)
                 if scope is not None:
                     scope.close()
+            elif "record" in facts:
+                self._record(facts, body)
             else:
                 self._answer(number, facts, meta, body)
 
@@ -184,6 +228,11 @@ class OpsOfPredecessor(asyncio.Protocol):
         if task is not None:
             scope.pending[number] = task
             task.add_done_callback(lambda _: _forget(scope, number))
+
+    def _record(self, facts: dict[str, Any], body: bytes) -> None:
+        version = self._version(facts["worker"], facts["version"])
+        if version is not None:
+            self._node.logs.record(msgspec.msgpack.decode(body, type=FarRecord).record(version))
 
     def _open(self, facts: dict[str, Any]) -> CallScope | None:
         version = self._version(facts["worker"], facts["version"])

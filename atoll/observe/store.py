@@ -73,6 +73,9 @@ class LogStore:
         self._next_trim = 0.0
         self._hung_up = False
         self.want_lines: Callable[[bool], None] = lambda wanted: None  # called for the first and the last listener
+        self.elsewhere: Callable[[Invocation], None] | None = (
+            None  # takes the records once another process has the file
+        )
         self._dropped_before = 0  # records of deleted workers
         # Until the next flush
         self._waiting: list[Invocation] = []
@@ -137,6 +140,9 @@ class LogStore:
         return False
 
     def record(self, record: Invocation) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere(record)
+            return
         book = self._books.get(record.version.worker_id)
         if book is None:
             return

@@ -44,6 +44,8 @@ async def test_a_replacement_under_load_is_noticed_by_nobody(new_atoll: Callable
     await under_load(atoll, atoll.replace)
     assert atoll.pid != old
     assert atoll.replaced[0].wait(20) == 0, "the old process ends"
+    atoll.wait_until(lambda: any("/stream" in record["url"] for record in atoll.logs(NAME)[:50]))
+    assert "Traceback" not in atoll.log() and "ERROR" not in atoll.log()
 
 
 async def test_a_replacement_on_a_socket_of_the_parent_is_noticed_by_nobody(tmp_path: Path) -> None:

@@ -6,6 +6,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from atoll.engine.calls.call import Call
+from atoll.engine.objects import failures
+from atoll.engine.objects.live_object import OPENING
+from atoll.engine.pool import Pool
+
 if TYPE_CHECKING:
     from atoll.engine.objects.runtime import ObjectRuntime
 
@@ -19,7 +24,23 @@ async def retire(runtime: ObjectRuntime, seconds: float) -> None:
     """
     deadline = time.monotonic() + seconds
     # Polled: an event would make every call slower, and this is rare.
-    while runtime.is_busy and time.monotonic() < deadline:  # noqa: ASYNC110
+    while is_busy(runtime) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(LOOK_SECONDS)
+    runtime.is_retired = True
     await runtime.close()
-    runtime.close_all()
+    for live in list(runtime.live.values()):
+        if live.state == OPENING:
+            runtime.give_up(live, failures.LOST)
+        else:
+            runtime.end_copy(live, failures.LOST)
+    runtime.hibernation.leave()
+
+
+def is_busy(runtime: ObjectRuntime) -> bool:
+    return any(live.look() or live.is_gated for live in runtime.live.values())
+
+
+def refused(pool: Pool, call: Call) -> Call:
+    """A call that comes after that."""
+    pool.refuse(call, failures.LOST)
+    return call
