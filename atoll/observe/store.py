@@ -23,6 +23,7 @@ from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
 from atoll.observe import table
+from atoll.observe.error_groups import ErrorGroup, ErrorPlace, find_errors
 from atoll.observe.live import Listener
 from atoll.observe.table import Found, Question
 
@@ -235,6 +236,14 @@ class LogStore:
         await self.settle()
         question = replace(question, since=max(question.since, self._oldest()))
         return await self._database.search(lambda connection: table.find(connection, question))
+
+    async def find_errors(
+        self, tenant: str, worker: str, before: ErrorPlace, limit: int
+    ) -> tuple[list[ErrorGroup], ErrorPlace | None]:
+        """Groups of errors of a tenant, or of one of its workers (by id), those seen last first."""
+        await self.settle()
+        oldest = self._oldest()
+        return await self._database.search(lambda found: find_errors(found, tenant, worker, before, limit, oldest))
 
     async def settle(self) -> None:
         """Wait until everything recorded so far is stored."""
