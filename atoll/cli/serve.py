@@ -60,20 +60,20 @@ def serve(config: Path | None, example: bool, as_json: bool, replace: bool, **fl
     try:
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
-        how = Run(as_json, replace, lambda: load_with_origins(config, os.environ, given))
+        how = HowToRun(as_json, replace, lambda: load_with_origins(config, os.environ, given))
         run(settings, origins, [EXAMPLE] if example else [], how)
     except StartError as error:
         place = f" ({origins[error.setting]})" if error.setting in origins else ""
         raise Failed(f"{error}{place}", error.hint) from None
 
 
-class Run(NamedTuple):
+class HowToRun(NamedTuple):
     as_json: bool
     replaces: bool
     reload: Callable[[], tuple[Settings, dict[str, str]]]  # reads the settings again
 
 
-def run(settings: Settings, origins: dict[str, str], examples: list[str], how: Run) -> None:
+def run(settings: Settings, origins: dict[str, str], examples: list[str], how: HowToRun) -> None:
     with Interrupt() as interrupt:
         import atoll.front.sockets  # noqa: F401  # imported now: else the first WebSocket waits for it
         from atoll.cli.greeting import greet, greet_script

@@ -158,7 +158,7 @@ class ForwardedOps(asyncio.Protocol):
             if answer is None:
                 continue
             if "code" in facts:
-                answer.settle(Refused(ErrorCode(facts["code"]), facts["message"]))
+                answer.settle(FarRefusal(ErrorCode(facts["code"]), facts["message"]))
             else:
                 answer.settle(Reply(read_json(meta), body))
 
@@ -169,7 +169,7 @@ class ForwardedOps(asyncio.Protocol):
             answer.settle(GONE)
 
 
-class Refused(Exception):
+class FarRefusal(Exception):
     """The successor refused an op."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -178,7 +178,7 @@ class Refused(Exception):
 
 
 def refusal(error: Reply | Exception) -> OpRefusal:
-    if isinstance(error, AtollError | Refused):
+    if isinstance(error, AtollError | FarRefusal):
         return OpRefusal(ErrorCode(error.code), str(error))
     return OpRefusal(ErrorCode.INTERNAL, "internal error")
 

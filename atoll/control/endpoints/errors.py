@@ -46,7 +46,7 @@ class ErrorsApi:
         ]
 
     async def page(self, request: Request) -> Response:
-        """GET /api/errors"""
+        """One page of the groups."""
         caller = caller_of(request)
         named = request.query_params.get("worker", "")
         worker = self._find(named, caller).id if named else ""

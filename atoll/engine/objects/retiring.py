@@ -6,10 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from atoll.engine.calls.call import Call
 from atoll.engine.objects import failures
 from atoll.engine.objects.live_object import OPENING
-from atoll.engine.pool import Pool
 
 if TYPE_CHECKING:
     from atoll.engine.objects.runtime import ObjectRuntime
@@ -38,9 +36,3 @@ async def retire(runtime: ObjectRuntime, seconds: float) -> None:
 
 def is_busy(runtime: ObjectRuntime) -> bool:
     return any(live.look() or live.is_gated for live in runtime.live.values())
-
-
-def refused(pool: Pool, call: Call) -> Call:
-    """A call that comes after that."""
-    pool.refuse(call, failures.LOST)
-    return call

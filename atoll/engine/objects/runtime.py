@@ -24,9 +24,8 @@ from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
-from atoll.engine.objects.placing import isolate_for
+from atoll.engine.objects.placing import isolate_for, refused
 from atoll.engine.objects.residents import IsolateResidents, residents_of
-from atoll.engine.objects.retiring import refused
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
 from atoll.holdings import Holdings
