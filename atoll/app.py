@@ -51,13 +51,14 @@ from atoll.front.bounds import bounds_of
 from atoll.front.control import Message, Receive, Send
 from atoll.front.options import FrontOptions
 from atoll.front.pages import Detail
+from atoll.front.passed import PLAIN, SECURE, PassedSockets, open_port
 from atoll.front.peer import Proxies
-from atoll.front.server import Listening, Server, listen
+from atoll.front.server import Listening, Server
 from atoll.front.site import Site
 from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
-from atoll.manifests.every import manifests, trigger_kinds
+from atoll.manifests.every import trigger_kinds
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
@@ -73,7 +74,6 @@ from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
-    from atoll.api.routes import Route
     from atoll.control.api import ControlApi
 
 log = logging.getLogger("atoll")
@@ -112,8 +112,12 @@ class Node:
         self.tracer: Tracer | None = None
         self.holdings = Holdings(settings.tenant_buffer_mb << 20)
         self.objects = NodeObjects(self.holdings)
+        self.certificates: Certificates | None = None
         self.phase = "starting"  # then "serving", then "draining"
         self._undo = AsyncExitStack()  # closed by `stop`, last first
+        self.owned = AsyncExitStack()  # of `_undo`: what uses the data folder, so that it can be given away first
+        self.passed: PassedSockets = {}  # ports that another process has opened for this one
+        self.prestarted: PrestartedEngine | None = None  # engines that are started already
 
     async def start(self) -> None:
         """Raises StartError; then the parts that had started are stopped again."""
@@ -131,22 +135,23 @@ class Node:
 
     async def _start(self) -> None:
         ports = self._listen()  # first: a port in use is the most common mistake
-        self._make()
+        self.make()
         await self._begin(*ports)
 
-    def _make(self) -> None:
+    def make(self) -> None:
         """Make and connect every object. Nothing runs yet."""
-        undo = self._undo
+        undo, owned = self._undo, self.owned
+        undo.push_async_callback(owned.aclose)
         settings = self.settings
-        folder = DataFolder(settings.data)
-        undo.callback(folder.close)
+        self.folder = folder = DataFolder(settings.data)
+        owned.callback(folder.close)
         folder.sweep()
         folder.watch()
         database = Database(settings.data / "atoll.db")
-        undo.push_async_callback(database.close)
+        owned.push_async_callback(database.close)
 
         self.logs = LogStore.of(settings)
-        undo.push_async_callback(self.logs.close)
+        owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
         self.gate = EgressGate(settings)
         self.pacer = Pacer()
@@ -154,18 +159,19 @@ class Node:
         undo.callback(self.gate.close)
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
         routes, events = self._make_routes(), EventRunner()
+        self.events = events
         vault = Vault(settings.data, os.environ.get(VARIABLE))
         shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects.runtime
         services = Services(settings, database, routes, self.inner, events, self, *shared)
         bindings = make_bindings(services, self.host)
         for binding in bindings.values():
-            undo.push_async_callback(binding.close)
-        broker = Broker(bindings.values())
+            (owned if binding.keeps_data else undo).push_async_callback(binding.close)
+        self.broker = broker = Broker(bindings.values())
         if settings.otlp_endpoint:
             self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
             broker.trace_share = settings.trace_share
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
-        store = WorkerStore(database, bindings, vault)
+        self.store = store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
         events.calls = self.pool = self._make_pool(store, broker)
         self.objects.join(self.pool, bindings)
@@ -174,7 +180,7 @@ class Node:
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(bindings)
-        undo.push_async_callback(self.triggers.close)
+        owned.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
         self.access.tenants.listen(self._cap_tenant)
@@ -187,44 +193,47 @@ class Node:
         self.lag = LoopLag()
         undo.callback(self.lag.close)
 
-    async def _begin(
-        self, listening: Listening | None, secure: Listening | None, certificates: Certificates | None
-    ) -> None:
+    async def _begin(self, listening: Listening | None, secure: Listening | None) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
-        await self.objects.start(settings, undo)
+        await self.objects.start(settings, self.owned)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
-        undo.push_async_callback(self.deployer.close)
+        self.owned.push_async_callback(self.deployer.close)
         if restored := self.deployer.restore():
             log.info("%d workers restored", restored)
         self.objects.alarms.start()
-        warming = Warming(settings.data / "recent.json", self.pool.loader, self.deployer)
+        self.warming = warming = Warming(settings.data / "recent.json", self.pool.loader, self.deployer)
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
         if listening is not None:
             await self._open(listening)
-        if secure is not None and certificates is not None:
-            await self.server.startup_secure(secure, certificates)
+        if secure is not None and self.certificates is not None:
+            await self.server.startup_secure(secure, self.certificates)
         undo.push_async_callback(self._drain)
         self.files.start()
         self.lag.start()
         self.phase = "serving"
 
-    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
+    def _listen(self) -> tuple[Listening | None, Listening | None]:
         """Open the ports, if the node listens. Then the settings have the port that the system chose."""
         if not self.listens:
-            return None, None, None
-        listening = listen(self.settings.host, self.settings.port)
+            return None, None
+        settings = self.settings
+        listening = open_port(self.passed, PLAIN, settings.host, settings.port)
         self._undo.callback(listening.close)
-        self.settings = replace(self.settings, port=listening.port)
-        if not self.settings.https_port:
-            return listening, None, None
-        certificates = Certificates(self.settings.certificates)
-        secure = listen(self.settings.host, self.settings.https_port)
+        self.use_settings({"port": listening.port})
+        if not settings.https_port:
+            return listening, None
+        self.certificates = Certificates(settings.certificates)
+        secure = open_port(self.passed, SECURE, settings.host, settings.https_port)
         self._undo.callback(secure.close)
-        return listening, secure, certificates
+        return listening, secure
+
+    def use_settings(self, values: Mapping[str, object]) -> None:
+        """Change some settings, by name."""
+        self.settings = replace(self.settings, **values)  # type: ignore[arg-type]  # each has its field's type
 
     async def _open(self, listening: Listening) -> None:
         """Start to answer clients, including those that have connected since `listen`."""
@@ -316,7 +325,7 @@ class Node:
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
-        from atoll.control.endpoints.node_routes import node_routes
+        from atoll.control.endpoints.node_routes import binding_routes, node_routes
 
         self._undo.push_async_callback(self.offload.close)
         uploads = self.settings.upload_bytes
@@ -336,18 +345,10 @@ class Node:
             more=[
                 *metrics.routes(),
                 *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
-                *self._binding_routes(bindings),
+                *binding_routes(bindings, self.access.audit, self.deployer),
             ],
         )
         return ControlApi(parts)
-
-    def _binding_routes(self, bindings: Mapping[str, Binding]) -> list[Route]:
-        from atoll.api.admin import AdminTools
-
-        deployer = self.deployer
-        tools = AdminTools(self.access.audit, deployer.find, lambda tenant: deployer.after(tenant, ""))
-        found = [(manifest.admin, bindings[kind]) for kind, manifest in manifests().items()]
-        return [route for admin, binding in found if admin is not None for route in admin(binding, tools)]
 
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
@@ -355,8 +356,7 @@ class Node:
         return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
-        found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}
-        return Triggers({field: trigger for field, trigger in found.items() if trigger is not None})
+        return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
 
     def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
         settings = self.settings
@@ -365,7 +365,7 @@ class Node:
             engine_options(settings, host_script=host_script(self.host)),
             recycling=RecycleLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
             heartbeat_seconds=settings.health_check_ms / 1000,
-            prestarted=prestarted,
+            prestarted=prestarted or self.prestarted,
         )
 
     def _make_server(self) -> Server:

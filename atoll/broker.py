@@ -34,6 +34,7 @@ class Op(NamedTuple):
     is_free: bool
     continues: bool
     tally: OpTally
+    keeps_data: bool = True  # what the binding stores is in the data folder
 
 
 class OpRefusal(NamedTuple):
@@ -44,11 +45,15 @@ class OpRefusal(NamedTuple):
 
 
 Respond: TypeAlias = Callable[["Reply | OpRefusal"], None]
+# None: it is not forwarded
+Forward: TypeAlias = Callable[["Op", CallScope, bytes, bytes, Respond], "Later | None"]
 
 
 class Broker:
     def __init__(self, bindings: Iterable[Binding]) -> None:
         self.trace_share = 0.0  # share of calls whose ops are timed
+        self.forward: Forward | None = None  # takes ops whose data another process has, or will soon have
+        self.storing = 0  # ops on stored data that wait for something
         self._ops: dict[str, Op] = {}
         for binding in bindings:
             ambient = Grant("", binding.kind) if binding.ambient else None
@@ -62,11 +67,15 @@ class Broker:
                     getattr(handler, "is_free", False),
                     getattr(handler, "continues", False),
                     OpTally(),
+                    binding.keeps_data,
                 )
 
     def tallies(self) -> Iterator[tuple[str, str, OpTally]]:
         """(kind of binding, op, its counters) for every op."""
         return ((op.kind, op.name, op.tally) for op in self._ops.values())
+
+    def find(self, name: str) -> Op | None:
+        return self._ops.get(name)
 
     def bind(self, names: Sequence[str]) -> tuple[Op, ...]:
         """The ops in the order of an engine's HELLO. Both sides must have the same ops."""
@@ -83,6 +92,8 @@ class Broker:
         self, op: Op, scope: CallScope, meta: bytes, body: bytes, respond: Respond
     ) -> asyncio.Task[None] | Later | None:
         """Answer one op through `respond`: at once (returns None), or later from the returned task or Later."""
+        if self.forward is not None and (taken := self.forward(op, scope, meta, body, respond)) is not None:
+            return taken
         try:
             answer = op.handler(self._checked(op, scope, meta, body))
             if isinstance(answer, Later):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+GAVE_WAY = "another process serves"  # in the log of the old process
 COMMAND = [str(Path(sys.executable).parent / "atoll"), "serve"]
 
 
@@ -62,23 +63,49 @@ class Atoll:
         self.settings = {"data": folder / "data", "engines": 2, **settings}
         self.process: subprocess.Popen[bytes] | None = None
         self.command = COMMAND
+        self.environment: dict[str, str] | None = None  # None: that of this process
+        self.pass_fds: tuple[int, ...] = ()
+        self.start_new_session = False
+        self.replaced: list[subprocess.Popen[bytes]] = []
 
     # --- life cycle ---
 
     def start(self) -> None:
         """Starts it and waits until it serves."""
+        self.process = self.spawn()
+        self.wait_until(self.is_healthy, 30)
+
+    def spawn(self, *more: str) -> subprocess.Popen[bytes]:
+        """Starts a process with its settings, and waits for nothing."""
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.command, f"--port={self.port}", *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            return subprocess.Popen(
+                [*self.command, f"--port={self.port}", *flags, *more],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                pass_fds=self.pass_fds,
+                start_new_session=self.start_new_session,
             )
-        self.wait_until(self.is_healthy, 30)
+
+    def replace(self) -> None:
+        """Starts a process that takes its place, and waits until that one serves. The old one is in `replaced`."""
+        assert self.process is not None
+        before = self.log().count(GAVE_WAY)
+        fresh = self.spawn("--replace")
+        self.wait_until(lambda: self.log().count(GAVE_WAY) > before or fresh.poll() is not None, 30)
+        assert fresh.poll() is None, f"the new process ended:\n{self.log()}"
+        self.replaced.append(self.process)
+        self.process = fresh
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Sends it a signal and returns its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
+        for old in self.replaced:
+            old.wait(60)
         return self.process.wait(40)
 
     def is_healthy(self) -> bool:

@@ -85,6 +85,7 @@ def test_the_command_line_translates_every_hint_of_the_api_into_commands() -> No
 
 # Options of other programs that documents name, with their programs.
 FOREIGN_OPTIONS = {
+    "--kill-whom": "systemctl",
     "--build": "cmake",
     "--remote": "wrangler",
     "--doctor": "tools/projects.py",

@@ -25,6 +25,7 @@ LONG_FILES: dict[str, str] = {}
 LAYERS: list[set[str]] = [
     {"cli", "testing"},
     {"serving", "embed"},
+    {"handover"},
     {"app", "project"},
     {"control", "front"},
     {"observe"},

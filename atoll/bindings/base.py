@@ -118,6 +118,7 @@ class Binding:
 
     kind: ClassVar[str]
     ambient: ClassVar[bool] = False
+    keeps_data: ClassVar[bool] = True  # in the data folder; a node that gives the folder away ends its ops first
     Entry: ClassVar[type[msgspec.Struct]] = NoFields  # the fields of its entry in a deploy besides `type` and `name`
     trigger: Trigger | None = None  # delivers the events in its manifest
 

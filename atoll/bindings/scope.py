@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from random import getrandbits
 from typing import Any, Protocol, TypeVar
 
-from atoll.errors import InvalidArgument, LoopDetected, QuotaExceeded
+from atoll.errors import EngineError, InvalidArgument, LoopDetected, QuotaExceeded
 from atoll.tallies import OpSpan
 from atoll.tracing import Trace
+from atoll.wire.fields import read_json
 from atoll.wire.generated import MAX_HOPS
 from atoll.workers import Version
 
@@ -204,6 +205,14 @@ class CallScope:
         if not isinstance(thing, kind):
             raise InvalidArgument("it is closed, or belongs to another request")
         return thing
+
+    def holds(self, meta: bytes) -> bool:
+        """Whether the arguments of an op name something that is open here."""
+        try:
+            fields = read_json(meta)
+        except EngineError:
+            return True  # the op says what is wrong with them
+        return any(isinstance(value, int) and value in self._open for value in fields.values())
 
     def release(self, number: object) -> None:
         """Close a resource, if it is still open."""

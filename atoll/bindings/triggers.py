@@ -61,6 +61,10 @@ class Triggers:
         self._triggers = found
         self._hearing = {field: trigger for field, trigger in found.items() if trigger.hears_calls}
 
+    @classmethod
+    def of(cls, found: Mapping[str, Trigger | None]) -> Triggers:
+        return cls({field: trigger for field, trigger in found.items() if trigger is not None})
+
     def check(self, version: Version, handlers: Sequence[str], classes: Sequence[str] = ()) -> None:
         """BadTrigger if a version cannot have the events in its deploy."""
         for trigger in self._triggers.values():

@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "rollback": CommandEntry("atoll.cli.versions", "Activate an older version of a worker."),
         "logs": CommandEntry("atoll.cli.logs", "Show the last calls of a worker."),
         "tail": CommandEntry("atoll.cli.logs", "Show the calls of a worker as they happen."),
+        "errors": CommandEntry("atoll.cli.errors", "Show the errors of workers in groups."),
         "secret": CommandEntry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
         "backup": CommandEntry("atoll.cli.backup", "Back up everything a running node stores to a file."),
         "restore": CommandEntry("atoll.cli.backup", "Restore a backup into a new data folder."),

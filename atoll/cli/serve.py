@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -38,8 +39,13 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one line of JSON once the node serves, instead of the greeting."
 )
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Take the place of the node that runs on this data folder: no client is refused or loses a request.",
+)
 @settings_options
-def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None) -> None:
+def serve(config: Path | None, example: bool, as_json: bool, replace: bool, **flags: str | None) -> None:
     """Start a node and serve workers until it is stopped.
 
     Each setting can also come from the [node] table of a file or from the environment, where --port is ATOLL_PORT.
@@ -49,18 +55,26 @@ def serve(config: Path | None, example: bool, as_json: bool, **flags: str | None
     Examples:
       atoll serve
       atoll serve --port 9000 --data /var/lib/atoll
+      atoll serve --data /var/lib/atoll --replace
     """
     origins: dict[str, str] = {}
     try:
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
-        run(settings, origins, [EXAMPLE] if example else [], as_json=as_json)
+        how = HowToRun(as_json, replace, lambda: load_with_origins(config, os.environ, given))
+        run(settings, origins, [EXAMPLE] if example else [], how)
     except StartError as error:
         place = f" ({origins[error.setting]})" if error.setting in origins else ""
         raise Failed(f"{error}{place}", error.hint) from None
 
 
-def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_json: bool) -> None:
+class HowToRun(NamedTuple):
+    as_json: bool
+    replaces: bool
+    reload: Callable[[], tuple[Settings, dict[str, str]]]  # reads the settings again
+
+
+def run(settings: Settings, origins: dict[str, str], examples: list[str], how: HowToRun) -> None:
     with Interrupt() as interrupt:
         import atoll.front.sockets  # noqa: F401  # imported now: else the first WebSocket waits for it
         from atoll.cli.greeting import greet, greet_script
@@ -73,4 +87,5 @@ def run(settings: Settings, origins: dict[str, str], examples: list[str], *, as_
     if interrupt.came:
         return
 
-    run_node(settings, greet_script if as_json else greet, examples=examples, origins=origins)
+    shown = greet_script if how.as_json else greet
+    run_node(settings, shown, examples=examples, origins=origins, replaces=how.replaces, reload=how.reload)

@@ -33,6 +33,7 @@ from atoll.control.edge.boundary import Boundary, no_route
 from atoll.control.edge.openapi import OpenApi
 from atoll.control.endpoints.bundles import BundlesApi
 from atoll.control.endpoints.deployments import DeploymentsApi
+from atoll.control.endpoints.errors import ErrorsApi
 from atoll.control.endpoints.hosts import HostsApi
 from atoll.control.endpoints.logs import LogsApi
 from atoll.control.endpoints.node import NodeApi
@@ -86,6 +87,7 @@ class ControlApi:
             *TokensApi(access.tokens, access.tenants, access.audit, access.clock).routes(),
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
             *LogsApi(deployer.find, parts.logs, deployer.maps).routes(),
+            *ErrorsApi(deployer.find, deployer.name_of, parts.logs).routes(),
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)

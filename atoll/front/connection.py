@@ -357,8 +357,6 @@ class ClientConnection(ClientLine):
         del self.buffer[:used]
         return used == len(piece) or not self.is_reading
 
-    # Flow
-
     def pause_writing(self) -> None:
         self.is_write_paused = True
         self.unsent = 0
@@ -391,7 +389,9 @@ class ClientConnection(ClientLine):
         self.touched = self.shared.now
         if self.counted:
             self.count()
-        if not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
+        if keeps and self.shared.heir is not None and self.leave():
+            pass  # the process that takes our place goes on with it
+        elif not keeps or self.shared.is_draining or (self.is_reading and self.framing.left > DISCARD):
             self.linger()  # a next request may be in the kernel already
         elif self.buffer or self.is_held or self.is_write_paused:
             self.pump()

@@ -31,6 +31,9 @@ READ_AHEAD: Final = 65536
 # in small pieces from the start.
 CROWD: Final = 64
 
+# Bytes of a next request that go with a connection to another process: one message of the socket between them.
+MOST_PASSED_ON: Final = 32768
+
 # How long a client may still send after we have answered and closed our side. It may not have read the answer yet.
 LINGER_SECONDS: Final = 2.0
 
@@ -196,6 +199,40 @@ class ClientLine(Endpoint):
             self.exchange.is_plain = False
         elif not self.is_busy:
             self.close()
+
+    def leave(self) -> bool:
+        """Begin to pass the connection on to the process that takes our place, if no request is under way on it.
+
+        False if it cannot be passed on: TLS has state in this process.
+        """
+        is_free = self.exchange is None and not self.is_reading and not self.is_waiting
+        if not is_free or self.is_lost or self.is_closing or not self.transport.can_write_eof():
+            return False
+        if len(self.buffer) > MOST_PASSED_ON:
+            return False
+        if not self.is_held:
+            self.transport.pause_reading()
+        self.is_held = self.is_busy = True
+        self.shared.leaving.append(self)
+        return True
+
+    def pass_on(self) -> bool:
+        """Pass the connection on once its last response has left. False: not yet."""
+        heir = self.shared.heir
+        if self.is_lost or self.transport.is_closing():
+            return True
+        if heir is None or self.transport.get_write_buffer_size():
+            return False
+        heir(self.transport.get_extra_info("socket").fileno(), bytes(self.buffer))
+        self.cut()  # closes our descriptor; the connection lives on in the other one
+        return True
+
+    def stay(self) -> None:
+        """No other process takes our place after all."""
+        if not self.is_lost:
+            self.is_held = False
+            self.transport.resume_reading()
+            self.is_busy = bool(self.buffer)
 
     def sweep(self, now: float) -> None:
         """Enforce the timeouts. The server calls it a few times a second for every connection."""

@@ -102,6 +102,7 @@ class Server:
         shortest = min(bounds.header_timeout, bounds.body_timeout, bounds.idle_timeout)
         self.period = min(SWEEP_SECONDS, shortest / 4)
         self.listeners: list[asyncio.Server] = []
+        self.secure_listeners: list[asyncio.Server] = []
         self.timer: asyncio.Handle | None = None
 
     async def startup(self, listening: Listening) -> None:
@@ -121,7 +122,7 @@ class Server:
             listener = await loop.create_server(
                 self._connection, sock=sock, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=handshake
             )
-            self.listeners.append(listener)
+            (self.listeners if tls is None else self.secure_listeners).append(listener)
 
     def _connection(self) -> asyncio.Protocol:
         connection = ClientConnection(self.shared)
@@ -130,12 +131,28 @@ class Server:
         connection.reads_little = True
         return cast(asyncio.Protocol, SmallReads(connection))
 
+    def stop_listening(self) -> None:
+        for listener in (*self.listeners, *self.secure_listeners):
+            listener.close()
+        self.listeners.clear()
+        self.secure_listeners.clear()
+
+    async def adopt(self, sock: socket.socket, data: bytes) -> None:
+        """Go on with a connection of another process, which has read `data` of the next request."""
+        sock.setblocking(False)
+        connection = ClientConnection(self.shared)
+        connection.buffer += data  # before the first read, which may come as soon as there is a transport
+        connection.is_busy = bool(data)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: cast(asyncio.Protocol, connection), sock)
+        if data and not connection.is_lost:
+            connection.touched = self.shared.now
+            connection.pump()
+
     async def shutdown(self) -> None:
         """Stop listening, give open exchanges up to `drain_seconds` to finish, then abort the rest."""
         shared = self.shared
         shared.is_draining = True
-        for listener in self.listeners:
-            listener.close()
+        self.stop_listening()
         for connection in tuple(shared.connections):
             connection.drain()
         if not await shared.emptied(self.drain_seconds):

@@ -7,6 +7,7 @@ place of an engine.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Final, Protocol
 
@@ -23,6 +24,7 @@ from atoll.front.turns import Turns
 from atoll.holdings import Holdings
 from atoll.pacer import Pacer
 from atoll.router import Router
+from atoll.wire.sockets import GOING_AWAY
 from atoll.workers import Version
 
 # Limits of what waits for the end of a turn. Larger writes go out at once, so that back-pressure sees them.
@@ -57,10 +59,17 @@ class OpenConnection(Protocol):
     def sweep(self, now: float) -> None: ...
 
 
+class LeavingConnection(Protocol):
+    """A connection between two requests, which is not read any more: another process goes on with it."""
+
+    def pass_on(self) -> bool: ...
+
+
 class Shared:
     __slots__ = (
-        "base", "bounds", "connections", "control", "date", "detail", "explain", "holdings", "is_draining", "last_left",
-        "loop", "now", "out", "pacer", "pool", "proxies", "ready", "router", "site", "turns",
+        "base", "bounds", "connections", "control", "date", "detail", "explain", "farewell", "heir", "holdings",
+        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "pool", "proxies", "ready", "router",
+        "site", "turns",
     )  # fmt: skip
 
     def __init__(self, pool: CallPool, router: Router, control: Control | None, options: FrontOptions) -> None:
@@ -87,6 +96,10 @@ class Shared:
         self.connections: set[OpenConnection] = set()
         self.is_draining = False
         self.last_left = asyncio.Event()
+        self.farewell = (GOING_AWAY, "the server is shutting down")  # what WebSockets are told at the end
+        # when another process takes the place of this one (front/succession.py)
+        self.heir: Callable[[int, bytes], None] | None = None  # takes a connection, and what was read from it
+        self.leaving: list[LeavingConnection] = []
 
     def send(self, connection: Endpoint, data: bytes) -> None:
         """Write to a client at the end of this turn.

@@ -360,7 +360,7 @@ class Socket(asyncio.Protocol):
 
     def drain(self) -> None:
         """The server stops."""
-        self.codec.close(GOING_AWAY, "the server is shutting down")
+        self.codec.close(*self.shared.farewell)
         self._write()
 
     def cut(self) -> None:

@@ -36,6 +36,14 @@ class Certificates:
         self.context = new_context()
         self.context.sni_callback = self._choose
 
+    def reload(self) -> None:
+        """Look at the folder now. StartError if a file cannot be used; the others are in use by then."""
+        self._is_starting = True
+        try:
+            self._load()
+        finally:
+            self._is_starting = False
+
     def _load(self) -> None:
         """Load new and changed files. An unusable file is logged once and does not affect others: a renewal may arrive
         as two files, and is complete when both are there."""

@@ -25,6 +25,7 @@ from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
 from atoll.observe import table
+from atoll.observe.error_groups import ErrorGroup, ErrorPlace, find_errors
 from atoll.observe.live import Listener
 from atoll.observe.table import Found, Question
 
@@ -79,6 +80,9 @@ class LogStore:
         self._next_trim = 0.0
         self._hung_up = False
         self.want_lines: Callable[[bool], None] = lambda wanted: None  # called for the first and the last listener
+        self.elsewhere: Callable[[Invocation], None] | None = (
+            None  # takes the records once another process has the file
+        )
         self._dropped_before = 0  # records of deleted workers
         # Until the next flush
         self._waiting: list[Invocation] = []
@@ -96,6 +100,14 @@ class LogStore:
             max_bytes=settings.log_bytes,
             days=settings.log_days,
         )
+
+    def limit(self, settings: Settings) -> None:
+        """Change how much is kept. The next look at the house applies it."""
+        self._share = max(int(settings.log_rate * FLUSH_SECONDS), 1)
+        self._quiet_room = max(int(settings.log_quiet_rate * FLUSH_SECONDS), 1)
+        self._max_bytes, self._max_age_ms = settings.log_bytes, settings.log_days * 86_400_000
+        for book in self._books.values():
+            book.quiet_share = self._share
 
     # The workers
 
@@ -148,6 +160,9 @@ class LogStore:
         return False
 
     def record(self, record: Invocation) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere(record)
+            return
         book = self._books.get(record.version.worker_id)
         if book is None:
             return
@@ -257,6 +272,14 @@ class LogStore:
         await self.settle()
         question = replace(question, since=max(question.since, self._oldest()))
         return await self._database.search(lambda connection: table.find(connection, question))
+
+    async def find_errors(
+        self, tenant: str, worker: str, before: ErrorPlace, limit: int
+    ) -> tuple[list[ErrorGroup], ErrorPlace | None]:
+        """Groups of errors of a tenant, or of one of its workers (by id), those seen last first."""
+        await self.settle()
+        oldest = self._oldest()
+        return await self._database.search(lambda found: find_errors(found, tenant, worker, before, limit, oldest))
 
     async def settle(self) -> None:
         """Wait until everything recorded so far is stored."""

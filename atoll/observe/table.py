@@ -17,6 +17,7 @@ import apsw
 from msgspec import Struct
 
 from atoll.logs import Invocation
+from atoll.observe.error_groups import count_errors
 from atoll.observe.records import LogEntry, Row, encode_json, entry_of, row_of, says
 
 STEP = 20_000  # rows read in one step
@@ -74,6 +75,7 @@ def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
             sizes[row.worker] += row.bytes
             yield row
 
+    last = last_id(connection)
     made = rows()
     pause = min(PAUSE_SECONDS, PAUSES_SECONDS * ROWS_AT_ONCE / max(len(records), 1))
     while some := list(itertools.islice(made, ROWS_AT_ONCE)):
@@ -81,12 +83,20 @@ def insert(connection: apsw.Connection, records: Sequence[Invocation]) -> None:
         connection.execute(f"INSERT INTO records VALUES {values}", list(itertools.chain.from_iterable(some)))
         if len(some) == ROWS_AT_ONCE:
             time.sleep(pause)
+    if any(record.failure is not None for record in records):
+        count_errors(connection, records, last + 1)
     tenants = {record.version.worker_id: record.version.tenant for record in records}
     connection.executemany(
         "INSERT INTO totals VALUES (?1, ?2, ?3, ?4) "
         "ON CONFLICT (worker) DO UPDATE SET records = records + ?3, bytes = bytes + ?4",
         [(worker, tenants[worker], count, sizes[worker]) for worker, count in counts.items()],
     )
+
+
+def last_id(connection: apsw.Connection) -> int:
+    [(last,)] = connection.execute("SELECT coalesce(max(id), 0) FROM records").fetchall()
+    assert isinstance(last, int)
+    return last
 
 
 def find(connection: apsw.Connection, question: Question) -> Found:
@@ -162,6 +172,7 @@ def erase(connection: apsw.Connection, worker: str) -> bool:
     if erased == ERASE_ROWS:
         return True
     connection.execute("DELETE FROM totals WHERE worker = ?", (worker,))
+    connection.execute("DELETE FROM errors WHERE worker = ?", (worker,))
     return False
 
 
@@ -178,6 +189,7 @@ def trim(connection: apsw.Connection, oldest: int, max_bytes: int) -> bool:
         (ERASE_ROWS, oldest),
     ).fetchall()
     _subtract(connection, rows)
+    connection.execute("DELETE FROM errors WHERE last_seen < ?", (oldest,))
     more = len(rows) == ERASE_ROWS
     if used_bytes(connection) > max_bytes:
         worker = _who_pays(connection)

@@ -188,14 +188,14 @@ async def test_only_an_object_reaches_facets_and_only_its_own(node: Node) -> Non
         node.use(facet())  # an ordinary call of a worker
     key = ObjectKey(node.mine.id, object_id(node.mine))
     around = ObjectTarget(*key, "Mine", True)
-    node.room.objects.runtime._live[key] = LiveObject(around, node.version, 0.0)
+    node.room.objects.runtime.live[key] = LiveObject(around, node.version, 0.0)
     scope = CallScope(node.version)
     scope.object_key = key
     found = node.objects.facets.target(scope, facet())
     assert found.facet is not None and (found.facet.root, found.facet.path) == (key.id, ("a",))
     assert not node.mine.owns(found.id), "no worker can make the id of a facet"
     other = ObjectKey(node.mine.id, object_id(node.mine, b"y" * 16))
-    node.room.objects.runtime._live[other] = LiveObject(ObjectTarget(*other, "Mine", True), node.version, 0.0)
+    node.room.objects.runtime.live[other] = LiveObject(ObjectTarget(*other, "Mine", True), node.version, 0.0)
     scope.object_key = other
     assert node.objects.facets.target(scope, facet()).id != found.id
     for text in (
@@ -209,7 +209,7 @@ async def test_only_an_object_reaches_facets_and_only_its_own(node: Node) -> Non
 async def test_an_object_cannot_fill_the_node_with_facets(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces_module, "MAX_FACETS", 3)
     key = ObjectKey(node.mine.id, object_id(node.mine))
-    node.room.objects.runtime._live[key] = LiveObject(ObjectTarget(*key, "Mine", True), node.version, 0.0)
+    node.room.objects.runtime.live[key] = LiveObject(ObjectTarget(*key, "Mine", True), node.version, 0.0)
     scope = CallScope(node.version)
     scope.object_key = key
     for number in range(3):

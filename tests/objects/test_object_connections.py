@@ -112,7 +112,7 @@ async def test_its_call_is_answered_and_has_no_deadline_while_the_connection_is_
     stage: Stage, server: Server
 ) -> None:
     await stage.run(by_fetch(server) + HEAR)
-    [live] = stage.runtime._live.values()
+    [live] = stage.runtime.live.values()
     assert live.look() == 1
     [call] = [call for call in live.calls if call.deadline == math.inf]
     assert call.is_socket
@@ -245,7 +245,7 @@ async def test_many_messages_have_a_budget_each(stage: Stage, server: Server) ->
       });
     """
     await stage.run(by_fetch(server) + code)
-    [live] = stage.runtime._live.values()
+    [live] = stage.runtime.live.values()
     for _ in range(30):
         await server.clients[0].send("x")
 

@@ -99,7 +99,7 @@ async def test_a_response_waits_until_its_write_is_durable(
     read = fetch(room, version, target, "/read")
     other = await room.get(version)  # an ordinary call of the same isolate
     assert other.body == b"main"
-    live = next(iter(room.objects.runtime._live.values()))
+    live = next(iter(room.objects.runtime.live.values()))
     await room.until(lambda: len(live._held) >= 2, "both responses have come")
     assert not written.status and not read.status
     disk.finish()
@@ -117,7 +117,7 @@ async def test_an_unconfirmed_write_is_confirmed_like_every_other(
     disk = SlowDisk(room, monkeypatch)
     written = fetch(room, version, target)
     await room.until(lambda: disk.waiting, "a commit")
-    live = next(iter(room.objects.runtime._live.values()))
+    live = next(iter(room.objects.runtime.live.values()))
     await room.until(lambda: len(live._held) >= 1, "the response has come")
     assert not written.status
     disk.finish()

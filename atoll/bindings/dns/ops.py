@@ -26,6 +26,7 @@ TYPES = frozenset({"A", "AAAA", "CAA", "CNAME", "MX", "NAPTR", "NS", "PTR", "SOA
 
 class Dns(Binding):
     kind = "dns"
+    keeps_data = False
     ambient = True
 
     def __init__(self, gate: EgressGate, servers: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ MAX_WAIT_MS = 10_000
 
 class Echo(Binding):
     kind = "echo"
+    keeps_data = False
 
     @op("echo.say")
     def say(self, call: OpCall) -> Reply:

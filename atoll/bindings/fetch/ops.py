@@ -50,6 +50,7 @@ Bound: TypeAlias = ServiceTarget | ObjectTarget | None
 
 class Fetch(Binding):
     kind = "fetch"
+    keeps_data = False
     ambient = True
 
     def __init__(self, services: Services, cache: HttpCache, objects: ObjectNames) -> None:

@@ -150,6 +150,7 @@ NAME = re.compile(r"[0-9a-f]{32}")
 
 class PipeBinding(Binding):
     kind = "pipe"
+    keeps_data = False
     ambient = True
 
     def __init__(self) -> None:

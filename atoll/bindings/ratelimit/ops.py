@@ -32,6 +32,7 @@ class LimitRule(NamedTuple):
 
 class RateLimit(Binding):
     kind = "ratelimit"
+    keeps_data = False
     Entry = RateLimitEntry
 
     def __init__(self, counters: Counters) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 class RpcBinding(Binding):
     kind = "rpc"
+    keeps_data = False
     ambient = True
 
     def __init__(self, service: Service, objects: DurableObjects) -> None:

@@ -42,6 +42,7 @@ RPC = int(Event.RPC)
 
 class Service(Binding):
     kind = "service"
+    keeps_data = False
     Entry = ServiceTarget
 
     def __init__(self, services: Services, pipes: PipeBinding) -> None:

@@ -37,6 +37,7 @@ Opener: TypeAlias = Callable[[Version, WantedSocket, MakeConnection], Awaitable[
 
 class Tcp(Binding):
     kind = "tcp"
+    keeps_data = False
     ambient = True
 
     def __init__(self, gate: EgressGate, client: HttpClient, holdings: Holdings) -> None:

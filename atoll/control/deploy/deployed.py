@@ -79,6 +79,11 @@ class Deployed:
         deployment = self.live.get(worker_id)
         return deployment.version if deployment is not None else None
 
+    def name_of(self, worker_id: str) -> str:
+        """The name of a worker; "" once it is deleted."""
+        deployment = self.live.get(worker_id)
+        return deployment.name if deployment is not None else ""
+
     def is_split(self, tenant: str, name: str) -> bool:
         """Whether several versions of a worker have traffic."""
         return self._ids.get(name, "") in self.splits

@@ -24,6 +24,7 @@ from atoll.workers import Version
 
 MAX_TEXT = 8_192  # characters of the message or stack of an exception
 MAX_OWN = 96 << 10  # characters of its own properties
+GIVEN_UP = Failure(ErrorCode.SHUTTING_DOWN, "the node restarts")
 
 
 class Calls(Protocol):
@@ -74,6 +75,18 @@ class EventRunner:
 
     def __init__(self, calls: Calls | None = None) -> None:
         self.calls = calls
+        self._under_way: set[EventEar] = set()
+
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
+    def give_up(self) -> None:
+        """End all events: another process takes over what started them, and starts them again where that is due."""
+        for ear in list(self._under_way):
+            if not ear.is_over and ear.call is not None:
+                ear.call.cancel()
+            ear.fail(GIVEN_UP)
 
     async def run(
         self,
@@ -90,6 +103,7 @@ class EventRunner:
         head = line + b"\n" + json.dumps(meta).encode("ascii")
         start = Event.BACKGROUND if event.is_background else Event.EVENT
         ear.call = self.calls.call(version, head, body, True, ear, int(start), hops)
+        self._under_way.add(ear)
         try:
             return await ear.answer
         except EventFailed as error:
@@ -99,6 +113,8 @@ class EventRunner:
             if not ear.is_over:
                 ear.call.cancel()
             raise
+        finally:
+            self._under_way.discard(ear)
 
 
 class EventEar:
@@ -122,7 +138,7 @@ class EventEar:
             self.call.grant(len(chunk))
 
     def on_failure(self, failure: Failure) -> None:
-        self._fail(failure)
+        self.fail(failure)
 
     def on_upload_credit(self, amount: int) -> None: ...
 
@@ -132,7 +148,7 @@ class EventEar:
         self._chunks.append(chunk)
         self._size += len(chunk)
         if self._size > MAX_PAYLOAD:
-            self._fail(Failure(ErrorCode.QUOTA_EXCEEDED, f"the answer is larger than {MAX_PAYLOAD >> 20} MB"))
+            self.fail(Failure(ErrorCode.QUOTA_EXCEEDED, f"the answer is larger than {MAX_PAYLOAD >> 20} MB"))
             if self.call is not None:
                 self.call.cancel()
         elif ended:
@@ -148,9 +164,9 @@ class EventEar:
         failure = thrown.failure
         if self.call is not None and self.call.failure is None:
             self.call.failure = failure  # before DONE, so that the record of the call has it
-        self._fail(failure, bytes(thrown.said))
+        self.fail(failure, bytes(thrown.said))
 
-    def _fail(self, failure: Failure, said: bytes = b"") -> None:
+    def fail(self, failure: Failure, said: bytes = b"") -> None:
         self.is_over = True
         if not self.answer.done():
             self.answer.set_exception(EventFailed(failure, said))

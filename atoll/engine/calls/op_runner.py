@@ -137,11 +137,13 @@ class OpRunner:
         if task is None:
             return
         scope.pending[number] = task
+        self._broker.storing += op.keeps_data
         size = len(body)
         self._hold(isolate, size)
 
         def forget(_: object) -> None:
             scope.pending.pop(number, None)
+            self._broker.storing -= op.keeps_data
             self._hold(isolate, -size)
             self._take_next(scope, isolate)
 

@@ -60,8 +60,9 @@ class Warming:
     async def close(self) -> None:
         """Stop, and write the file. Call it before the engines end."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            task, self._task = self._task, None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
             await asyncio.to_thread(self._remember, self._loader.recent())
 
     async def _run(self) -> None:

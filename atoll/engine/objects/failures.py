@@ -29,6 +29,7 @@ _CONNECTION: Final = frozenset(
 _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, ErrorCode.CPU_QUOTA})
 
 
+UNREADABLE: Final = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)
 UPDATED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, UPDATED_TEXT, is_reset=True)
 OVERLOADED: Final = ObjectFailure(ErrorCode.OVERLOADED, OVERLOADED_TEXT, is_overloaded=True)

@@ -155,6 +155,11 @@ class Hibernation:
         for key in [key for key in self._homes if is_deleted(key)]:
             self._close(key, DELETED, INTERNAL_ERROR)
 
+    def leave(self) -> None:
+        """Another process has the objects: their clients are told to connect again."""
+        for key in list(self._homes):
+            self._close(key, None, SERVICE_RESTART)
+
     def _close(self, key: ObjectKey, failure: Failure | None, code: int) -> None:
         home = self._homes.pop(key, None)
         if home is not None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from atoll.engine.calls.call import Call
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.loaded.load_frames import LoadReport
@@ -50,3 +51,9 @@ async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) 
         loader.versions.used(version)
         isolate.last_used = clock()
         return isolate
+
+
+def refused(pool: Pool, call: Call) -> Call:
+    """A call for which no isolate is chosen any more: another process has the objects."""
+    pool.refuse(call, LOST)
+    return call

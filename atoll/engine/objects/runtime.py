@@ -24,7 +24,7 @@ from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
 from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
-from atoll.engine.objects.placing import isolate_for
+from atoll.engine.objects.placing import isolate_for, refused
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
@@ -44,10 +44,8 @@ MOST_BYTES: Final = 10 << 30  # of one object
 MOST_WAITING: Final = 64 << 20  # bytes of calls that wait for one object
 STORAGE_SECONDS = 30.0  # for a commit to become durable
 # Calls that have not reached their object are sent again; those that may have, never are.
-ATTEMPTS: Final = 5
-ATTEMPT_SECONDS: Final = 10.0
+ATTEMPTS, ATTEMPT_SECONDS = 5, 10.0
 FIRST_PAUSE = 0.1
-UNTRUSTED = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
 
 
 class ObjectRuntime:
@@ -61,14 +59,14 @@ class ObjectRuntime:
         self.refuses_new: Callable[[str], str] = lambda namespace: ""
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
-        self._live: dict[ObjectKey, LiveObject] = {}
+        self.live: dict[ObjectKey, LiveObject] = {}
         self.hibernation = Hibernation(self, holdings or Holdings())
         self.sockets, self.list_sockets = self.hibernation.count, self.hibernation.listed
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._barred: dict[ObjectKey, int] = {}  # being deleted
-        self._is_stopping = False
+        self._is_stopping = self.is_retired = False  # retired: another process has the objects
         self.opened = self.resets = self.evicted = self.retried = 0
 
     def start(self, store: ObjectStorage) -> None:
@@ -99,13 +97,15 @@ class ObjectRuntime:
         """
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
-        live = self._live.get(key)
-        parent = self._live.get(target.facet.parent) if target.facet is not None else None
+        if self.is_retired:
+            return refused(self.pool, Call(version, head, body, ended, caller, self.pool, self._clock(), event, hops))
+        live = self.live.get(key)
+        parent = self.live.get(target.facet.parent) if target.facet is not None else None
         if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
-            self._reset(live, failures.UPDATED)
+            self.end_copy(live, failures.UPDATED)
             live = None
         if live is None:
-            live = self._live[key] = LiveObject(target, version, self._clock())
+            live = self.live[key] = LiveObject(target, version, self._clock())
             live.parent = parent
             if parent is not None:
                 parent.children.add(live)
@@ -155,7 +155,7 @@ class ObjectRuntime:
                 return
             may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
             if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
-                self._give_up(live, failure)
+                self.give_up(live, failure)
                 return
             self.retried += 1
             await asyncio.sleep(pause)
@@ -166,7 +166,7 @@ class ObjectRuntime:
             opened = await self.store.open(live.key)
         except StorageFailed as error:
             log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
-            return UNTRUSTED
+            return failures.UNREADABLE
         try:
             await self._place(live, opened)
         except LoadFailed as error:
@@ -174,7 +174,7 @@ class ObjectRuntime:
             return error.failure
         except BaseException:
             self.store.close(live.key)
-            self._give_up(live, failures.LOST)
+            self.give_up(live, failures.LOST)
             raise
         finally:
             os.close(opened.fd)
@@ -215,12 +215,12 @@ class ObjectRuntime:
             isolate.had_residents = True
         return residents_of(isolate)
 
-    def _give_up(self, live: LiveObject, failure: Failure) -> None:
+    def give_up(self, live: LiveObject, failure: Failure) -> None:
         """An object could not be opened: fail the calls that wait for it."""
         assert self.pool is not None
         live.state = CLOSED
-        if self._live.get(live.key) is live:
-            del self._live[live.key]
+        if self.live.get(live.key) is live:
+            del self.live[live.key]
         waiting, live.waiting = live.waiting, {}
         for call in waiting:
             self.pool.refuse(call, failures.told(failure))
@@ -241,18 +241,18 @@ class ObjectRuntime:
         children, live.children = live.children, set()
         for child in children:
             if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
-                self._reset(child, live.failure or failures.LOST)
+                self.end_copy(child, live.failure or failures.LOST)
         if live.parent is not None:
             live.parent.children.discard(live)
-        if self._live.get(live.key) is not live:
+        if self.live.get(live.key) is not live:
             return
         if live.failure is None:
             self.hibernation.on_evicted(live)
         else:
             self.hibernation.on_lost(live)
-        if self._live.get(live.key) is not live:  # a socket of it has called meanwhile
+        if self.live.get(live.key) is not live:  # a socket of it has called meanwhile
             return
-        del self._live[live.key]
+        del self.live[live.key]
         if live.waiting:
             following = LiveObject(live.target, live.version, self._clock())
             following.parent = live.parent
@@ -262,10 +262,10 @@ class ObjectRuntime:
                 call.object = following
                 assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
                 call.owner.live = call.caller.live = following
-            self._live[live.key] = following
+            self.live[live.key] = following
             self._begin(following)
 
-    def _reset(self, live: LiveObject, failure: ObjectFailure) -> None:
+    def end_copy(self, live: LiveObject, failure: ObjectFailure) -> None:
         if live.state == OPENING:
             return  # it opens with the version that is active then
         self.resets += 1
@@ -274,7 +274,7 @@ class ObjectRuntime:
 
     def update(self, version: Version, moved: Collection[str] = ()) -> None:
         """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
-        for live in list(self._live.values()):
+        for live in list(self.live.values()):
             is_moved = live.key.namespace in moved
             if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
                 continue
@@ -283,12 +283,12 @@ class ObjectRuntime:
                 for call in live.waiting:
                     call.version = version
             else:
-                self._reset(live, failures.UPDATED)
+                self.end_copy(live, failures.UPDATED)
         self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
-        self._reset(live, failure)
+        self.end_copy(live, failure)
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete what an object stored. Its calls fail."""
@@ -306,28 +306,28 @@ class ObjectRuntime:
         """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
         undo = await self.store.past.ask(key, bookmark)
         while True:
-            if (live := self._live.get(key)) is not None:
-                self._reset(live, failures.RESTORED)
+            if (live := self.live.get(key)) is not None:
+                self.end_copy(live, failures.RESTORED)
             if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
                 return undo
             await asyncio.sleep(0.01)
 
     async def delete_namespace(self, namespace: str) -> None:
-        for key in [key for key in self._live if key.namespace == namespace]:
+        for key in [key for key in self.live if key.namespace == namespace]:
             await self._end(key)
         self.hibernation.delete(lambda key: key.namespace == namespace)
         await self.store.delete_namespace(namespace)
 
     async def _end(self, key: ObjectKey) -> None:
-        while (live := self._live.get(key)) is not None:
+        while (live := self.live.get(key)) is not None:
             if live.state == OPENING:
                 await asyncio.sleep(0.01)
             else:
-                self._reset(live, failures.DELETED)
+                self.end_copy(live, failures.DELETED)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
-        return sum(namespace is None or key.namespace == namespace for key in self._live)
+        return sum(namespace is None or key.namespace == namespace for key in self.live)
 
     # --- periodic work ---
 
@@ -343,8 +343,8 @@ class ObjectRuntime:
         """Close objects that are idle or whose isolate is drained."""
         assert self.pool is not None
         now, versions = self._clock(), self.pool.loader.versions
-        self.hibernation.sweep(self._reset_late, lambda key: key in self._live)
-        for live in [each for each in self._live.values() if each.state in (LIVE, LEAVING)]:
+        self.hibernation.sweep(self._reset_late, lambda key: key in self.live)
+        for live in [each for each in self.live.values() if each.state in (LIVE, LEAVING)]:
             isolate = live.isolate
             assert isolate is not None
             calls = live.look()
@@ -353,10 +353,10 @@ class ObjectRuntime:
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self._reset(live, failures.LOST)
+                self.end_copy(live, failures.LOST)
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
-                    self._reset(live, failures.STORAGE_SLOW)
+                    self.end_copy(live, failures.STORAGE_SLOW)
             elif not self.hibernation.may_leave(live) or (live.state == LIVE and live.is_kept):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
@@ -370,24 +370,24 @@ class ObjectRuntime:
         return is_idle and not live.is_gated and self.hibernation.may_leave(live)
 
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
-        if (live := self._live.get(key)) is not None:
-            self._reset(live, failure)
+        if (live := self.live.get(key)) is not None:
+            self.end_copy(live, failure)
 
     def reset(self, key: ObjectKey, reason: str) -> None:
         self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
 
     def target(self, key: ObjectKey) -> ObjectTarget | None:
-        return self._live[key].target if key in self._live else None
+        return self.live[key].target if key in self.live else None
 
     def _on_merged(self, key: ObjectKey, sequence: int) -> None:
-        live = self._live.get(key)
+        live = self.live.get(key)
         if live is not None and live.isolate is not None and live.state in (LIVE, LEAVING) and live.merged < sequence:
             live.merged = sequence
             residents_of(live.isolate).tell_stored(live, live.durable)
 
     def stop_timers(self) -> None:
         self._is_stopping = True
-        for live in self._live.values():
+        for live in self.live.values():
             if live.timers is not None:
                 live.timers.cancel()
 

@@ -7,6 +7,9 @@ starts the first engine before it imports the rest: `atoll dev` does.
 from __future__ import annotations
 
 import os
+import select
+import socket
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from atoll.engine.process.engine_process import (
     find_files,
 )
 from atoll.engine.process.memory import engine_bytes
+from atoll.errors import StartError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +87,39 @@ def _snapshot(files: EngineFiles, options: EngineOptions) -> Path:
 
 
 class PrestartedEngine:
-    """Starts an engine at once. A supervisor takes it over with `take`; `close` ends it if none did."""
+    """Starts engines at once. A supervisor takes them over with `take`; `close` ends those that it did not."""
 
-    def __init__(self, command: EngineCommand) -> None:
+    def __init__(self, command: EngineCommand, count: int = 1) -> None:
         self.command = command
+        self._launched: list[Launched] = []
+        try:
+            for _ in range(count):
+                self._launch()
+        except BaseException:
+            self.close()
+            raise
+
+    def _launch(self) -> None:
         ledger = Ledger()
         try:
-            self._launched: Launched | None = Launched(command, ledger)
+            self._launched.append(Launched(self.command, ledger))
         except BaseException:
             ledger.close()
             raise
 
     def take(self) -> Launched | None:
-        launched, self._launched = self._launched, None
-        return launched
+        return self._launched.pop(0) if self._launched else None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until every engine has greeted, which it does once it could take calls. Raises StartError."""
+        deadline = time.monotonic() + seconds
+        for launched in self._launched:
+            left = max(deadline - time.monotonic(), 0)
+            is_there = select.select([launched.socket], [], [], left)[0]
+            if not is_there or not launched.socket.recv(1, socket.MSG_PEEK):
+                said = "ended at its start" if is_there else f"did not greet within {seconds:g} s"
+                raise StartError(f"an engine {said}", "see the log for what it printed, and run `atoll doctor`")
 
     def close(self) -> None:
-        if (launched := self.take()) is not None:
+        while (launched := self.take()) is not None:
             launched.abandon()
