@@ -8,7 +8,7 @@ function checkOffset(buffer, offset, size) {
   if (typeof offset !== "number") throw invalidArgument("offset", "of type number", offset);
   const most = buffer.length - size;
   if (Number.isInteger(offset) && offset >= 0 && offset <= most) return;
-  if (!Number.isInteger(offset)) throw outOfRange("offset", "an integer", offset);
+  if (Math.floor(offset) !== offset) throw outOfRange("offset", "an integer", offset);
   if (most < 0) throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
   throw outOfRange("offset", `>= 0 and <= ${most}`, offset);
 }
@@ -47,7 +47,8 @@ function addNumber(methods, name, { kind, size, endian, least, most, isBig }) {
 
 function requireByteLength(size) {
   if (typeof size !== "number") throw invalidArgument("byteLength", "of type number", size);
-  if (!Number.isInteger(size) || size < 1 || size > 6) throw outOfRange("byteLength", ">= 1 and <= 6", size);
+  if (Math.floor(size) !== size) throw outOfRange("byteLength", "an integer", size);
+  if (size < 1 || size > 6) throw outOfRange("byteLength", ">= 1 and <= 6", size);
 }
 
 // Integers of 1 to 6 bytes. Numbers, not bigints: 48 bits fit.
