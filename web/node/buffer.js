@@ -2,6 +2,7 @@
 import { atob, btoa } from "../encoding/base64.js";
 import { Blob } from "../file/blob.js";
 import { File } from "../file/file.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { isArrayBuffer } from "../internal/webidl.js";
 import { decode, encode, encodedLength, encodingName, requireEncoding, requireNamed } from "./buffer_encodings.js";
@@ -296,7 +297,7 @@ function propertiesOf(buffer, context) {
     if (Object.getOwnPropertyDescriptor(buffer, key).enumerable) extra[key] = buffer[key];
   }
   if (Reflect.ownKeys(extra).length === 0) return "";
-  const text = context.inspect(extra, { ...context, breakLength: Infinity });
+  const text = lazy("node/util_module.js").inspect(extra, { breakLength: Infinity, compact: true });
   return `${buffer.length > 0 ? ", " : ""}${text.slice(2, -2)}`;
 }
 

@@ -41,6 +41,7 @@ function startOf(length, offset, size, backward) {
 
 /** The index of a byte, a text or a sequence of bytes; -1 if it is not found. */
 export function findIn(buffer, value, byteOffset, encoding, backward) {
+  if (!ArrayBuffer.isView(buffer)) throw invalidArgument("buffer", "an instance of Buffer, TypedArray, or DataView", buffer);
   let offset = byteOffset;
   let name = encoding;
   if (typeof offset === "string") [offset, name] = [undefined, offset];

@@ -24,8 +24,9 @@ export function EventEmitter(options = undefined) {
   EventEmitter.init.call(this, options);
 }
 
-/** What the constructor does; older code calls it on objects of its own. */
+/** What the constructor does; older code calls it on objects of its own. Without one it does nothing. */
 export function init(options = undefined) {
+  if (this === undefined || this === null || !Object.isExtensible(this)) return;
   if (this._events === undefined || this._events === Object.getPrototypeOf(this)._events) {
     this._events = { __proto__: null };
     this._eventsCount = 0;

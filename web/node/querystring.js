@@ -55,7 +55,7 @@ export function parse(text, separator = "&", equals = "=", options = {}) {
   const result = { __proto__: null };
   if (typeof text !== "string" || text === "") return result;
   const decode = options?.decodeURIComponent ?? qs.unescape;
-  const most = options?.maxKeys ?? 1000;
+  const most = typeof options?.maxKeys === "number" ? options.maxKeys : 1000;
   const safely = (part) => {
     const plain = part.replaceAll("+", " ");
     try {
