@@ -30,6 +30,15 @@ function invalidUrl(input, reason = "Invalid URL") {
   return Object.assign(codedError(TypeError, "ERR_INVALID_URL", reason), { input });
 }
 
+const isBlank = (unit) => unit <= 32 || unit === 0xa0 || unit === 0xfeff;
+
+function trimmed(text) {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
 // Backslashes before `?` and `#` are slashes.
 function withSlashes(text) {
   const end = text.search(/[?#]/);
@@ -59,9 +68,9 @@ function takeAuthority(url, text, address) {
     name = authority.slice(0, -port[0].length);
   }
   if (!isIpv6(name)) {
+    // What follows a colon is no port: it becomes a part of the path.
     const colon = name.search(/[/\\#?:]/);
     if (colon !== -1) {
-      if (name[colon] === ":") throw invalidUrl(address);
       rest = `/${name.slice(colon)}${rest}`;
       name = name.slice(0, colon);
     }
@@ -95,7 +104,7 @@ export function parse(address, withQuery = false, slashesDenoteHost = false) {
   if (address instanceof Url) return address;
   requireString(address, "url");
   const url = new Url();
-  let rest = withSlashes(address.replace(/^[ \t\r\n\f\u00a0\ufeff]+|[ \t\r\n\f\u00a0\ufeff]+$/g, ""));
+  let rest = withSlashes(trimmed(address));
   if (!slashesDenoteHost && !/[#@]/.test(rest)) {
     const simple = SIMPLE_PATH.exec(rest);
     if (simple !== null) {
