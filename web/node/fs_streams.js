@@ -4,6 +4,7 @@ import { Buffer } from "./buffer.js";
 import { codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
 import { descriptorOf, flagsOf, optionsOf, pathOf, requireInteger } from "./fs_arguments.js";
 import { FileHandle } from "./fs_handle.js";
+import { defineLegacyClass } from "./legacy_class.js";
 import { getBuiltIn } from "./modules.js";
 import { nextTick } from "./process.js";
 import { requireBoolean } from "./validate.js";
@@ -43,30 +44,28 @@ function opsOf(handle) {
   };
 }
 
-// A stream opens its file when it is made, or takes a descriptor or a FileHandle.
-function begin(stream, path, given, flags, needed) {
-  stream[isBusy] = false;
-  stream.flags = given.flags ?? flags;
-  stream.mode = given.mode ?? 0o666;
-  stream[ops] = given.fs || getBuiltIn("fs");
+// A stream opens its file when it is made, or takes a descriptor or a FileHandle. What `begin` returns belongs to the stream.
+function begin(path, given, flags, needed) {
+  const state = { fd: null, flags: given.flags ?? flags, mode: given.mode ?? 0o666, [isBusy]: false, [ops]: given.fs || getBuiltIn("fs") };
   if (given.fs) for (const name of needed(given.fs)) requireFunction(given.fs[name], `options.fs.${name}`);
-  if (given.fd === undefined || given.fd === null) {
-    stream.fd = null;
-    pathOf(path);
-    stream.path = typeof path === "string" || path instanceof Uint8Array ? path : pathOf(path);
-    flagsOf(stream.flags);
-  } else if (given.fd instanceof FileHandle) {
+  const { fd } = given;
+  if (fd === undefined || fd === null) {
+    state.path = pathOf(path);
+    if (typeof path === "string" || path instanceof Uint8Array) state.path = path;
+    flagsOf(state.flags);
+  } else if (fd instanceof FileHandle) {
     if (given.fs) throw codedError(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The FileHandle with fs method is not implemented");
-    stream[handleOf] = given.fd;
-    stream[ops] = opsOf(given.fd);
-    given.fd.on("close", () => stream.close());
-    stream.fd = given.fd.fd;
-  } else if (typeof given.fd === "number") {
-    stream.fd = descriptorOf(given.fd);
+    Object.assign(state, { [handleOf]: fd, [ops]: opsOf(fd), fd: fd.fd });
+  } else if (typeof fd === "number") {
+    state.fd = descriptorOf(fd);
   } else {
-    throw invalidArgument("options.fd", "of type number or an instance of FileHandle", given.fd);
+    throw invalidArgument("options.fd", "of type number or an instance of FileHandle", fd);
   }
+  return state;
 }
+
+const followHandle = (stream) => stream[handleOf]?.on("close", () => stream.close());
+const streamOptions = (given) => ({ emitClose: true, ...given, autoDestroy: given.autoDestroy ?? given.autoClose ?? true, objectMode: false });
 
 function openFile(stream, callback) {
   stream[ops].open(stream.path, stream.flags, stream.mode, (error, fd) => {
@@ -134,19 +133,20 @@ const oldOpen = {
   },
 };
 
-class FileReader extends Readable {
-  constructor(path, options = undefined) {
-    const given = allOptions(options);
-    const { start, end = Infinity } = given;
-    super({ highWaterMark: 64 * 1024, emitClose: true, ...given, autoDestroy: given.autoDestroy ?? given.autoClose ?? true, objectMode: false });
-    begin(this, path, given, "r", () => ["open", "read", "close"]);
-    this.start = positionOf(start, "start");
-    this.pos = this.start;
-    this.end = end === Infinity ? Infinity : positionOf(end, "end");
-    if (this.start !== undefined && this.start > this.end) throw outOfRange("start", `<= "end" (here: ${this.end})`, this.start);
-    this.bytesRead = 0;
-  }
+/** https://nodejs.org/api/fs.html#class-fsreadstream */
+export function ReadStream(path, options = undefined) {
+  if (!(this instanceof ReadStream)) return new ReadStream(path, options);
+  const given = allOptions(options);
+  const state = begin(path, given, "r", () => ["open", "read", "close"]);
+  const start = positionOf(given.start, "start");
+  const end = given.end === undefined || given.end === Infinity ? Infinity : positionOf(given.end, "end");
+  if (start !== undefined && start > end) throw outOfRange("start", `<= "end" (here: ${end})`, start);
+  Object.assign(this, state, { start, pos: start, end, bytesRead: 0 });
+  Readable.call(this, { highWaterMark: 64 * 1024, ...streamOptions(given) });
+  followHandle(this);
+}
 
+class Reading extends Readable {
   _construct(callback) {
     construct(this, oldOpen.read, callback);
   }
@@ -196,60 +196,61 @@ class FileReader extends Readable {
   }
 }
 
-class FileWriter extends Writable {
-  constructor(path, options = undefined) {
-    const given = allOptions(options);
-    super({ emitClose: true, ...given, decodeStrings: true, autoDestroy: given.autoDestroy ?? given.autoClose ?? true, objectMode: false });
-    begin(this, path, given, "w", (fs) => {
-      const writing = ["write", "writev"].filter((name) => fs[name]);
-      return ["open", ...(writing.length === 0 ? ["write"] : writing), "close"];
-    });
-    if (given.flush !== undefined && given.flush !== null) requireBoolean(given.flush, "options.flush");
-    this.flush = given.flush ?? false;
-    // A stream without one of them uses the other.
-    if (!this[ops].write) this._write = null;
-    if (!this[ops].writev) this._writev = null;
-    this.start = positionOf(given.start, "start");
-    this.pos = this.start;
-    this.bytesWritten = 0;
-    if (given.encoding) this.setDefaultEncoding(given.encoding);
-  }
+/** https://nodejs.org/api/fs.html#class-fswritestream */
+export function WriteStream(path, options = undefined) {
+  if (!(this instanceof WriteStream)) return new WriteStream(path, options);
+  const given = allOptions(options);
+  const state = begin(path, given, "w", (fs) => {
+    const writing = ["write", "writev"].filter((name) => fs[name]);
+    return ["open", ...(writing.length === 0 ? ["write"] : writing), "close"];
+  });
+  if (given.flush !== undefined && given.flush !== null) requireBoolean(given.flush, "options.flush");
+  const start = positionOf(given.start, "start");
+  Object.assign(this, state, { flush: given.flush ?? false, start, pos: start, bytesWritten: 0 });
+  // A stream without one of them uses the other.
+  if (!this[ops].write) this._write = null;
+  if (!this[ops].writev) this._writev = null;
+  Writable.call(this, { ...streamOptions(given), decodeStrings: true });
+  followHandle(this);
+  if (given.encoding) this.setDefaultEncoding(given.encoding);
+}
 
+// Writes until everything is written: `step(left, done)` does a part of it.
+function writeAll(stream, size, step, callback, retries = 0) {
+  step(size, (error, count) => {
+    let [failure, written] = [error, count];
+    if (failure?.code === "EAGAIN") [failure, written] = [null, 0];
+    if (stream.destroyed || failure) {
+      callback(failure || codedError(Error, "ERR_STREAM_DESTROYED", "Cannot call write after a stream was destroyed"));
+      return;
+    }
+    stream.bytesWritten += written;
+    const left = size - written;
+    const tries = written ? 0 : retries + 1;
+    if (tries > MOST_RETRIES) callback(new Error("write failed"));
+    else if (left > 0) writeAll(stream, left, step, callback, tries);
+    else callback();
+  });
+}
+
+function perform(stream, size, step, callback) {
+  stream[isBusy] = true;
+  writeAll(stream, size, step, (error) => {
+    stream[isBusy] = false;
+    callback(error);
+    if (stream.destroyed) stream.emit(onIdle, error);
+  });
+  if (stream.pos !== undefined) stream.pos += size;
+}
+
+class Writing extends Writable {
   _construct(callback) {
     construct(this, oldOpen.write, callback);
   }
 
-  // Writes until everything is written: `write(done)` does one step.
-  #writeAll(size, step, callback, retries = 0) {
-    step(size, (error, count) => {
-      let [failure, written] = [error, count];
-      if (failure?.code === "EAGAIN") [failure, written] = [null, 0];
-      if (this.destroyed || failure) {
-        callback(failure || codedError(Error, "ERR_STREAM_DESTROYED", "Cannot call write after a stream was destroyed"));
-        return;
-      }
-      this.bytesWritten += written;
-      const left = size - written;
-      const tries = written ? 0 : retries + 1;
-      if (tries > MOST_RETRIES) callback(new Error("write failed"));
-      else if (left > 0) this.#writeAll(left, step, callback, tries);
-      else callback();
-    });
-  }
-
-  #perform(size, step, callback) {
-    this[isBusy] = true;
-    this.#writeAll(size, step, (error) => {
-      this[isBusy] = false;
-      callback(error);
-      if (this.destroyed) this.emit(onIdle, error);
-    });
-    if (this.pos !== undefined) this.pos += size;
-  }
-
   _write(chunk, encoding, callback) {
     const end = this.pos === undefined ? undefined : this.pos + chunk.length;
-    this.#perform(chunk.length, (left, done) => {
+    perform(this, chunk.length, (left, done) => {
       const offset = chunk.length - left;
       this[ops].write(this.fd, chunk, offset, left, end === undefined ? undefined : end - left, done);
     }, callback);
@@ -259,7 +260,7 @@ class FileWriter extends Writable {
     const chunks = data.map(({ chunk }) => chunk);
     const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     const end = this.pos === undefined ? undefined : this.pos + size;
-    this.#perform(size, (left, done) => {
+    perform(this, size, (left, done) => {
       const rest = left === size ? chunks : [Buffer.concat(chunks).subarray(size - left)];
       this[ops].writev(this.fd, rest, end === undefined ? null : end - left, done);
     }, callback);
@@ -293,19 +294,9 @@ class FileWriter extends Writable {
     return this.fd === null;
   }
 }
-FileReader.prototype.open = oldOpen.read;
-FileWriter.prototype.open = oldOpen.write;
-FileWriter.prototype.destroySoon = FileWriter.prototype.end;
-
-// Node's classes can be called without `new`.
-const callable = (Class, name) => {
-  const Maker = function (path, options) {
-    return Reflect.construct(Class, [path, options], new.target ?? Class);
-  };
-  Maker.prototype = Class.prototype;
-  Object.defineProperty(Class.prototype, "constructor", { value: Maker, configurable: true, writable: true });
-  return Object.defineProperty(Maker, "name", { value: name });
-};
-
-export const ReadStream = callable(FileReader, "ReadStream");
-export const WriteStream = callable(FileWriter, "WriteStream");
+// Classes that older packages call on objects of their own, such as graceful-fs.
+defineLegacyClass(ReadStream, Readable, Reading);
+defineLegacyClass(WriteStream, Writable, Writing);
+ReadStream.prototype.open = oldOpen.read;
+WriteStream.prototype.open = oldOpen.write;
+WriteStream.prototype.destroySoon = WriteStream.prototype.end;
