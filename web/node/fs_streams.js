@@ -74,7 +74,10 @@ function openFile(stream, callback) {
       return;
     }
     stream.fd = fd;
+    // readable-stream would let a write that follows "open" overtake earlier ones: they wait until it is done with constructing.
+    stream.cork?.();
     callback();
+    if (stream.cork !== undefined) nextTick(() => nextTick(() => stream.uncork()));
     stream.emit("open", stream.fd);
     stream.emit("ready");
   });
@@ -108,12 +111,14 @@ function construct(stream, plainOpen, callback) {
 
 function closeFile(stream, error, callback) {
   const { fd } = stream;
-  stream.fd = null;
   if (fd === null) {
     callback(error);
     return;
   }
-  const close = (failure) => stream[ops].close(fd, (problem) => callback(problem || failure || error));
+  const close = (failure) => {
+    stream[ops].close(fd, (problem) => callback(problem || failure || error));
+    stream.fd = null;
+  };
   if (stream.flush) stream[ops].fsync(fd, close);
   else close();
 }
