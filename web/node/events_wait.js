@@ -15,7 +15,8 @@ export function subscribe(target, event, listener, onlyOnce = false) {
     else target.on(event, listener);
     return () => target.removeListener(event, listener);
   }
-  if (typeof target?.addEventListener !== "function") {
+  if (target === undefined || target === null) throw new TypeError(`Cannot read properties of ${target} (reading 'on')`);
+  if (typeof target.addEventListener !== "function") {
     throw invalidArgument("emitter", "an instance of EventEmitter", target);
   }
   target.addEventListener(event, listener, { once: onlyOnce });

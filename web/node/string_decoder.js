@@ -15,10 +15,9 @@ function incompleteUtf8(bytes) {
 }
 
 function incompleteUtf16(bytes) {
-  const odd = bytes.length % 2;
-  const high = bytes[bytes.length - 1 - odd];
-  const isLead = bytes.length >= 2 + odd && high >= 0xd8 && high <= 0xdb;
-  return odd + (isLead ? 2 : 0);
+  if (bytes.length % 2 === 1) return 1;
+  const high = bytes[bytes.length - 1];
+  return bytes.length >= 2 && high >= 0xd8 && high <= 0xdb ? 2 : 0;
 }
 
 const INCOMPLETE = {
