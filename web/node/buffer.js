@@ -198,7 +198,7 @@ const methods = {
 
   copy(target, targetStart = 0, sourceStart = 0, sourceEnd = this.length) {
     if (!ArrayBuffer.isView(target)) throw invalidArgument("target", "an instance of Buffer or Uint8Array", target);
-    const [to, from, end] = [targetStart, sourceStart, sourceEnd].map((value) => Math.trunc(Number(value)) || 0);
+    const [to, from, end] = [targetStart, sourceStart, sourceEnd].map((value) => (Number.isFinite(Number(value)) ? Math.floor(value) : 0));
     if (to < 0) throw outOfRange("targetStart", ">= 0", to);
     if (from < 0 || from > this.length) throw outOfRange("sourceStart", `>= 0 && <= ${this.length}`, from);
     if (end < 0) throw outOfRange("sourceEnd", ">= 0", end);
@@ -339,8 +339,8 @@ for (const encoding of ["ascii", "base64", "base64url", "hex", "latin1", "ucs2",
     [`${encoding}Write`](text, offset = 0, length = this.length - offset) {
       if (typeof text !== "string") throw invalidArgument("argument", "of type string", text);
       if (offset < 0 || offset > this.length) throw outside("offset");
-      if (length < 0) throw outside("length");
-      return writeText(this, text, offset, Math.min(length, this.length - offset), requireEncoding(encoding));
+      if (length < 0 || length > this.length - offset) throw outside("length");
+      return writeText(this, text, offset, length, requireEncoding(encoding));
     },
   });
 }

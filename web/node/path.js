@@ -112,6 +112,9 @@ function makeDialect(style, workingDirectory) {
       let joined = filled.join(style.separator);
       // Several separators at the start are a path of the network only if the first part says so.
       if (style === WIN32 && !/^[\\/]{2}[^\\/]/.test(filled[0] ?? "")) joined = joined.replace(/^[\\/]{2,}/, "\\");
+      // Names of devices are not resolved: `..` behind one could leave it.
+      const isDevice = (name) => name.includes(":") && RESERVED.test(name.slice(0, name.indexOf(":")));
+      if (style === WIN32 && namesOf(style, joined).some(isDevice)) return joined.replaceAll("/", "\\");
       return joined === "" ? "." : dialect.normalize(joined);
     },
 
@@ -125,6 +128,7 @@ function makeDialect(style, workingDirectory) {
         const next = split(style, part);
         if (next.device !== "" && !style.equals(next.device, device)) [device, root, names] = [next.device, next.root, []];
         else if (next.root !== "") [root, names] = [next.root, []];
+        if (next.device !== "") ({ device } = next);
         names.push(...namesOf(style, next.rest));
       }
       const resolved = device + root + simplify(names, root !== "").join(style.separator);

@@ -10,13 +10,20 @@ addWebAdapters(Stream);
 Stream.setDefaultHighWaterMark(false, 65536);
 Stream.Duplex.prototype.destroy = Stream.Writable.prototype.destroy; // a corked write learns that the stream is destroyed
 
-const writeBytes = Stream.Writable.prototype.write;
+const { write: writeBytes, end: endBytes } = Stream.Writable.prototype;
 
 // Every view is data, not only Uint8Array.
-function write(chunk, encoding, callback) {
+function dataOf(stream, chunk) {
   const isOther = typeof chunk === "object" && ArrayBuffer.isView(chunk) && !(chunk instanceof Uint8Array);
-  if (!isOther || this._writableState?.objectMode) return writeBytes.call(this, chunk, encoding, callback);
-  return writeBytes.call(this, Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength), encoding, callback);
+  return !isOther || stream._writableState?.objectMode ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+}
+
+function write(chunk, encoding, callback) {
+  return writeBytes.call(this, dataOf(this, chunk), encoding, callback);
+}
+
+function end(chunk, encoding, callback) {
+  return endBytes.call(this, dataOf(this, chunk), encoding, callback);
 }
 
 function disposeWritable() {
@@ -27,7 +34,7 @@ function disposeWritable() {
 }
 
 for (const Class of [Stream.Writable, Stream.Duplex]) {
-  Class.prototype.write = write;
+  Object.assign(Class.prototype, { write, end });
   Object.defineProperty(Class.prototype, Symbol.asyncDispose, { value: disposeWritable, writable: true, configurable: true });
 }
 

@@ -43,7 +43,9 @@ StringDecoder.prototype.write = function (chunk) {
   if (this[rest] === undefined) throw codedError(TypeError, "ERR_INVALID_THIS", 'Value of "this" must be of type StringDecoder');
   const added = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   const bytes = this[rest].length === 0 ? added : Buffer.concat([this[rest], added]);
-  const kept = INCOMPLETE[this.encoding]?.(bytes) ?? 0;
+  // A lead surrogate that waits stays until both bytes of its partner are here.
+  const isHalf = this.encoding === "utf16le" && this[rest].length >= 2 && bytes.length === 3;
+  const kept = isHalf ? 3 : (INCOMPLETE[this.encoding]?.(bytes) ?? 0);
   if (kept === 0 && this[rest].length === 0) return decode(bytes, this.encoding);
   this[rest] = bytes.slice(bytes.length - kept);
   return decode(bytes.subarray(0, bytes.length - kept), this.encoding);

@@ -48,9 +48,8 @@ function withSlashes(text) {
 // Takes { auth, host } from the start of the text; returns the rest of it.
 function takeAuthority(url, text, address) {
   const end = text.search(/[#/?]/);
-  let rest = text;
   let authority = (end === -1 ? text : text.slice(0, end)).replace(/[\t\n\r]/g, "");
-  rest = end === -1 ? "" : text.slice(end);
+  let rest = end === -1 ? "" : text.slice(end);
   const at = authority.lastIndexOf("@");
   if (at !== -1) {
     url.auth = decodeURIComponent(authority.slice(0, at));
