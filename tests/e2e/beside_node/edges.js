@@ -4,6 +4,7 @@ import crypto from "node:crypto";
 import { EventEmitter, getMaxListeners, on, once } from "node:events";
 import fs from "node:fs";
 import path from "node:path";
+import process from "node:process";
 import querystring from "node:querystring";
 import readline from "node:readline";
 import { Readable, Writable } from "node:stream";
