@@ -70,17 +70,25 @@ function requireCallback(callback) {
   throw Object.assign(error, { code: "ERR_INVALID_ARG_TYPE" });
 }
 
+// As in Node, the timer is `this` in the callback.
+function calledOn(timer, callback) {
+  return typeof callback === "function" ? (...args) => Reflect.apply(callback, timer(), args) : callback;
+}
+
 export function setTimeout(callback, delay = 1, ...args) {
   requireCallback(callback);
-  return new Timeout(INTERNAL, () => start(callback, delay, ...args));
+  const timer = new Timeout(INTERNAL, () => start(calledOn(() => timer, callback), delay, ...args));
+  return timer;
 }
 
 export function setInterval(callback, delay = 1, ...args) {
   requireCallback(callback);
-  return new Timeout(INTERNAL, () => repeat(callback, delay, ...args));
+  const timer = new Timeout(INTERNAL, () => repeat(calledOn(() => timer, callback), delay, ...args));
+  return timer;
 }
 
 export function setImmediate(callback, ...args) {
   requireCallback(callback);
-  return new Immediate(INTERNAL, () => startSoon(callback, ...args));
+  const timer = new Immediate(INTERNAL, () => startSoon(calledOn(() => timer, callback), ...args));
+  return timer;
 }

@@ -16,6 +16,7 @@ SUITES = [
     "agreeing",
     "buffer",
     "certificates",
+    "edges",
     "files",
     "inspecting",
     "keys",

@@ -33,6 +33,18 @@ def test_work_beyond_the_cpu_limit_is_refused_and_the_worker_survives(atoll: Ato
     assert atoll.get("native-limit", "/small").text == "alive"
 
 
+def test_jobs_at_the_same_time_share_the_time_of_their_call(atoll: Atoll) -> None:
+    script = f"""
+        export default {{ async fetch() {{
+          const made = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => {GENERATE % 8192}));
+          return Response.json(made.map((each) => each.reason?.name ?? each.status));
+        }} }};"""
+    atoll.deploy("native-shared", script, limits={"cpu_ms": 500, "wall_ms": 60_000})
+    outcomes = atoll.get("native-shared").json
+    assert len(outcomes) == 6 and outcomes.count("OperationError") >= 4
+    assert atoll.logs("native-shared")[0]["cpu_ms"] < 650
+
+
 def test_native_work_counts_toward_the_limit(atoll: Atoll) -> None:
     script = """
         export default { async fetch() {

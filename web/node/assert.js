@@ -1,7 +1,7 @@
 // https://nodejs.org/api/assert.html
 import { inspect } from "../internal/inspect.js";
 import { isDeepEqual } from "./deep_equal.js";
-import { codedError, invalidArgument, requireFunction } from "./errors.js";
+import { codedError, describe as describeValue, invalidArgument, requireFunction } from "./errors.js";
 
 /** https://nodejs.org/api/assert.html#class-assertassertionerror */
 export class AssertionError extends Error {
@@ -147,39 +147,43 @@ export function doesNotThrow(body, error = undefined, text = undefined) {
   }
 }
 
-function promiseOf(value) {
+// A promise, or the outcome of a function that returns one.
+async function outcomeOf(value) {
+  if (typeof value !== "function" && typeof value?.then !== "function") {
+    throw invalidArgument("promiseFn", "of type function or an instance of Promise", value);
+  }
   const promise = typeof value === "function" ? value() : value;
-  if (typeof promise?.then === "function") return promise;
-  if (typeof value !== "function") throw invalidArgument("promiseFn", "of type function or an instance of Promise", value);
-  throw codedError(TypeError, "ERR_INVALID_RETURN_VALUE", 'Expected instance of Promise to be returned from the "promiseFn" function');
+  if (typeof promise?.then !== "function" || typeof promise.catch !== "function") {
+    const text = promise === null || promise === undefined ? `${promise}` : describeValue(promise);
+    throw codedError(TypeError, "ERR_INVALID_RETURN_VALUE", `Expected instance of Promise to be returned from the "promiseFn" function but got ${text}.`);
+  }
+  try {
+    await promise;
+    return undefined;
+  } catch (caught) {
+    return { caught };
+  }
 }
 
 export async function rejects(promise, error = undefined, text = undefined) {
   const [expected, message] = splitExpected(error, text);
-  let thrown;
-  try {
-    await promiseOf(promise);
-  } catch (caught) {
-    if (caught?.code === "ERR_INVALID_RETURN_VALUE" || caught?.code === "ERR_INVALID_ARG_TYPE") throw caught;
-    thrown = { caught };
-  }
+  const thrown = await outcomeOf(promise);
   if (thrown === undefined) refuse(missing(expected, message, "rejection"), { expected, operator: "rejects" }, rejects);
   checkError(thrown.caught, expected, message, "rejects", rejects);
 }
 
 export async function doesNotReject(promise, error = undefined, text = undefined) {
   const [, message] = splitExpected(error, text);
-  try {
-    await promiseOf(promise);
-  } catch (caught) {
-    const reason = `Got unwanted rejection${message === undefined ? "." : `: ${message}`}\nActual message: "${caught?.message}"`;
-    refuse(reason, { actual: caught, operator: "doesNotReject" }, doesNotReject);
-  }
+  const thrown = await outcomeOf(promise);
+  if (thrown === undefined) return;
+  const reason = `Got unwanted rejection${message === undefined ? "." : `: ${message}`}\nActual message: "${thrown.caught?.message}"`;
+  refuse(reason, { actual: thrown.caught, expected: error, operator: "doesNotReject" }, doesNotReject);
 }
 
 export function ifError(value) {
   if (value === null || value === undefined) return;
-  refuse(`ifError got unwanted exception: ${value?.message ?? inspect(value)}`, { actual: value, expected: null, operator: "ifError" }, ifError);
+  const text = typeof value === "object" && typeof value.message === "string" ? value.message || value.constructor?.name : inspect(value);
+  refuse(`ifError got unwanted exception: ${text}`, { actual: value, expected: null, operator: "ifError" }, ifError);
 }
 
 function matching(operator, wanted) {
@@ -221,11 +225,11 @@ Object.assign(strict, shared, {
 });
 
 /** https://nodejs.org/api/assert.html#class-assertassert: assertions with options of their own. */
-export class Assert {
-  constructor({ strict: isStrict = true } = {}) {
-    for (const [name, method] of Object.entries(isStrict ? strict : assert)) {
-      if (name !== "Assert" && name !== "strict") this[name] = method;
-    }
+export function Assert(options = undefined) {
+  if (new.target === undefined) throw codedError(TypeError, "ERR_CONSTRUCT_CALL_REQUIRED", "Class constructor Assert cannot be invoked without `new`");
+  const { strict: isStrict = true } = options ?? {};
+  for (const [name, method] of Object.entries(isStrict ? strict : assert)) {
+    if (name !== "Assert" && name !== "strict") this[name] = method;
   }
 }
 

@@ -2,17 +2,19 @@
 import { atob, btoa } from "../encoding/base64.js";
 import { Blob } from "../file/blob.js";
 import { File } from "../file/file.js";
+import { lazy } from "../internal/lazy.js";
 import { native } from "../internal/native.js";
 import { isArrayBuffer } from "../internal/webidl.js";
 import { decode, encode, encodedLength, encodingName, requireEncoding, requireNamed } from "./buffer_encodings.js";
 import { addNumberMethods } from "./buffer_numbers.js";
 import { findIn } from "./buffer_search.js";
-import { codedError, describe, invalidArgument, invalidValue, outOfRange } from "./errors.js";
+import { codedError, describe, invalidArgument, invalidValue, outOfRange, requireNumber } from "./errors.js";
+import { requireArray, requireInteger } from "./validate.js";
 
 export const kMaxLength = 2 ** 30;
 export const kStringMaxLength = 2 ** 29 - 24;
 export const constants = { MAX_LENGTH: kMaxLength, MAX_STRING_LENGTH: kStringMaxLength };
-export const INSPECT_MAX_BYTES = 50;
+export let INSPECT_MAX_BYTES = 50;
 
 const counts = new Uint32Array(2); // units read and bytes written by native.encodeInto
 const customInspect = Symbol.for("nodejs.util.inspect.custom");
@@ -20,6 +22,10 @@ const customInspect = Symbol.for("nodejs.util.inspect.custom");
 function requireSize(size, name = "size") {
   if (typeof size !== "number") throw invalidArgument(name, "of type number", size);
   if (!(size >= 0 && size <= kMaxLength)) throw outOfRange(name, `>= 0 && <= ${kMaxLength}`, size);
+}
+
+function outside(name) {
+  return codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", `"${name}" is outside of buffer bounds`);
 }
 
 function isBytes(value) {
@@ -47,7 +53,10 @@ class FastBuffer extends Uint8Array {}
 
 /** https://nodejs.org/api/buffer.html#class-buffer. The constructor is deprecated but still used. */
 export function Buffer(value, encodingOrOffset, length) {
-  if (typeof value === "number") return Buffer.alloc(value);
+  if (typeof value === "number") {
+    if (typeof encodingOrOffset === "string") throw invalidArgument("string", "of type string", value);
+    return Buffer.alloc(value);
+  }
   return Buffer.from(value, encodingOrOffset, length);
 }
 
@@ -73,11 +82,12 @@ const statics = {
       if (isArrayBuffer(value)) {
         const offset = Math.trunc(Number(encodingOrOffset ?? 0)) || 0;
         const rest = value.byteLength - offset;
-        if (rest < 0) throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"offset" is outside of buffer bounds');
+        if (rest < 0) throw outside("offset");
         if (length !== undefined && Number(length) > rest) {
-          throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", '"length" is outside of buffer bounds');
+          throw outside("length");
         }
-        return new FastBuffer(value, offset, length === undefined ? rest : Math.max(0, Number(length) || 0));
+        // Without a length it follows a buffer that is resized.
+        return new FastBuffer(value, offset, length === undefined ? undefined : Math.max(0, Number(length) || 0));
       }
       const primitive = value.valueOf?.();
       if (primitive !== value && primitive !== null && primitive !== undefined) {
@@ -125,16 +135,18 @@ const statics = {
     return Math.sign(a.length - b.length);
   },
 
-  concat(list, totalLength = undefined) {
-    if (!Array.isArray(list)) throw invalidArgument("list", "an instance of Array", list);
+  concat(list, length = undefined) {
+    requireArray(list, "list");
+    if (list.length === 0) return new FastBuffer();
     list.forEach((item, i) => requireBytes(item, `list[${i}]`));
-    const length = totalLength ?? list.reduce((sum, item) => sum + item.length, 0);
-    requireSize(length, "length");
-    const result = Buffer.alloc(length);
+    const total = length === undefined ? list.reduce((sum, item) => sum + item.length, 0) : length;
+    requireInteger(total, "length", 0);
+    requireSize(total, "length");
+    const result = new FastBuffer(total);
     let at = 0;
     for (const item of list) {
-      if (at >= length) break;
-      result.set(item.subarray(0, length - at), at);
+      if (at >= total) break;
+      result.set(item.subarray(0, total - at), at);
       at += item.length;
     }
     return result;
@@ -154,6 +166,9 @@ const methods = {
   toString(encoding = undefined, start = undefined, end = undefined) {
     const from = clamp(Math.max(0, Number(start) || 0), this.length, 0);
     const to = end === undefined ? this.length : Math.min(Math.max(0, Math.trunc(Number(end)) || 0), this.length);
+    if (to - from > kStringMaxLength) {
+      throw codedError(Error, "ERR_STRING_TOO_LONG", `Cannot create a string longer than 0x${kStringMaxLength.toString(16)} characters`);
+    }
     return to <= from ? "" : decode(this.subarray(from, to), requireNamed(encoding));
   },
 
@@ -170,21 +185,26 @@ const methods = {
     return this.length === other.length && Buffer.compare(this, other) === 0;
   },
 
-  compare(target, targetStart = 0, targetEnd = target.length, sourceStart = 0, sourceEnd = this.length) {
+  compare(target, targetStart = 0, targetEnd = target?.length, sourceStart = 0, sourceEnd = this.length) {
     requireBytes(target, "target");
-    for (const [name, at] of Object.entries({ targetStart, targetEnd, sourceStart, sourceEnd })) {
-      if (!(at >= 0)) throw outOfRange(name, `>= 0 && <= ${Number.MAX_SAFE_INTEGER}`, at);
-    }
+    requireInteger(targetStart, "targetStart", 0);
+    requireInteger(targetEnd, "targetEnd", 0, target.length);
+    requireInteger(sourceStart, "sourceStart", 0);
+    requireInteger(sourceEnd, "sourceEnd", 0, this.length);
+    if (sourceStart >= sourceEnd) return targetStart >= targetEnd ? 0 : -1;
+    if (targetStart >= targetEnd) return 1;
     return Buffer.compare(this.subarray(sourceStart, sourceEnd), target.subarray(targetStart, targetEnd));
   },
 
   copy(target, targetStart = 0, sourceStart = 0, sourceEnd = this.length) {
     if (!ArrayBuffer.isView(target)) throw invalidArgument("target", "an instance of Buffer or Uint8Array", target);
-    if (targetStart < 0) throw outOfRange("targetStart", ">= 0", targetStart);
-    if (sourceStart < 0 || sourceStart > this.length) throw outOfRange("sourceStart", `>= 0 && <= ${this.length}`, sourceStart);
-    const room = Math.max(0, target.length - targetStart);
-    const part = this.subarray(sourceStart, Math.max(sourceStart, Math.min(sourceEnd, sourceStart + room)));
-    target.set(part, Math.min(targetStart, target.length));
+    const [to, from, end] = [targetStart, sourceStart, sourceEnd].map((value) => (Number.isFinite(Number(value)) ? Math.floor(value) : 0));
+    if (to < 0) throw outOfRange("targetStart", ">= 0", to);
+    if (from < 0 || from > this.length) throw outOfRange("sourceStart", `>= 0 && <= ${this.length}`, from);
+    if (end < 0) throw outOfRange("sourceEnd", ">= 0", end);
+    if (to >= target.byteLength || from >= end) return 0;
+    const part = this.subarray(from, Math.min(end, from + target.byteLength - to));
+    new Uint8Array(target.buffer, target.byteOffset, target.byteLength).set(part, to);
     return part.length;
   },
 
@@ -194,21 +214,17 @@ const methods = {
   },
 
   write(text, offset = undefined, length = undefined, encoding = undefined) {
-    if (typeof text !== "string") throw invalidArgument("argument", "of type string", text);
-    if (typeof offset === "string") [offset, length, encoding] = [0, undefined, offset];
-    else if (typeof length === "string") [length, encoding] = [undefined, length];
-    const at = offset ?? 0;
-    if (!Number.isInteger(at) || at < 0 || at > this.length) throw outOfRange("offset", `>= 0 && <= ${this.length}`, at);
-    const room = Math.min(length ?? Infinity, this.length - at);
-    const name = requireEncoding(encoding);
-    // A character that does not fit completely is not written.
-    if (name === "utf8") {
-      native.encodeInto(text, this.subarray(at, at + room), counts);
-      return counts[1];
+    if (offset === undefined) return writeText(this, text, 0, this.length, "utf8");
+    let [at, room, name] = [offset, length, encoding];
+    if (length === undefined && typeof offset === "string") {
+      [at, room, name] = [0, this.length, offset];
+    } else {
+      requireInteger(offset, "offset", 0, this.length);
+      if (typeof length === "string") [room, name] = [undefined, length];
+      if (room !== undefined) requireInteger(room, "length", 0, this.length);
+      room = Math.min(room ?? Infinity, this.length - at);
     }
-    const bytes = encode(text, name).subarray(0, name === "utf16le" ? room & ~1 : room);
-    this.set(bytes, at);
-    return bytes.length;
+    return writeText(this, text, at, room, requireEncoding(name || "utf8"));
   },
 
   fill(value, offset = undefined, end = undefined, encoding = undefined) {
@@ -255,13 +271,47 @@ const methods = {
     return swap(this, 8);
   },
 
-  [customInspect]() {
+  [customInspect](depth, context) {
     const shown = decode(this.subarray(0, INSPECT_MAX_BYTES), "hex").replace(/(..)(?=.)/g, "$1 ");
     const rest = this.length - INSPECT_MAX_BYTES;
     const more = rest > 0 ? ` ... ${rest} more byte${rest === 1 ? "" : "s"}` : "";
-    return `<Buffer${shown === "" ? "" : ` ${shown}`}${more}>`;
+    return `<${nameOf(this)} ${shown}${more}${propertiesOf(this, context)}>`;
   },
 };
+
+function nameOf(buffer) {
+  try {
+    const { constructor } = buffer;
+    return typeof constructor === "function" && Object.hasOwn(constructor, "name") ? constructor.name : "Buffer";
+  } catch {
+    return "Buffer";
+  }
+}
+
+// What a program has put on a Buffer, as `, name: value`.
+function propertiesOf(buffer, context) {
+  if (context === undefined) return "";
+  const extra = {};
+  for (const key of Reflect.ownKeys(buffer)) {
+    if (typeof key === "string" && /^\d+$/.test(key)) continue;
+    if (Object.getOwnPropertyDescriptor(buffer, key).enumerable) extra[key] = buffer[key];
+  }
+  if (Reflect.ownKeys(extra).length === 0) return "";
+  const text = lazy("node/util_module.js").inspect(extra, { breakLength: Infinity, compact: true });
+  return `${buffer.length > 0 ? ", " : ""}${text.slice(2, -2)}`;
+}
+
+// A character that does not fit completely is not written.
+function writeText(buffer, text, at, room, encoding) {
+  if (typeof text !== "string") throw invalidArgument("argument", "of type string", text);
+  if (encoding === "utf8") {
+    native.encodeInto(text, buffer.subarray(at, at + room), counts);
+    return counts[1];
+  }
+  const bytes = encode(text, encoding).subarray(0, encoding === "utf16le" ? room & ~1 : room);
+  buffer.set(bytes, at);
+  return bytes.length;
+}
 
 function swap(buffer, size) {
   if (buffer.length % size !== 0) {
@@ -287,7 +337,10 @@ for (const encoding of ["ascii", "base64", "base64url", "hex", "latin1", "ucs2",
       return this.toString(encoding, start, end);
     },
     [`${encoding}Write`](text, offset = 0, length = this.length - offset) {
-      return this.write(text, offset, length, encoding);
+      if (typeof text !== "string") throw invalidArgument("argument", "of type string", text);
+      if (offset < 0 || offset > this.length) throw outside("offset");
+      if (length < 0 || length > this.length - offset) throw outside("length");
+      return writeText(this, text, offset, length, requireEncoding(encoding));
     },
   });
 }
@@ -304,10 +357,19 @@ for (const [name, key] of [["parent", "buffer"], ["offset", "byteOffset"]]) {
 
 export const SlowBuffer = Object.assign((size) => Buffer.allocUnsafeSlow(size), { prototype: Buffer.prototype });
 
+function bytesToCheck(input) {
+  const isView = ArrayBuffer.isView(input) && !(input instanceof DataView);
+  if (!isView && !isArrayBuffer(input)) throw invalidArgument("input", "an instance of ArrayBuffer, Buffer, or TypedArray", input);
+  const buffer = isView ? input.buffer : input;
+  if (buffer.detached) throw codedError(Error, "ERR_INVALID_STATE", "Invalid state: Cannot validate on a detached buffer");
+  return new Uint8Array(buffer, isView ? input.byteOffset : 0, input.byteLength);
+}
+
 /** https://nodejs.org/api/buffer.html#bufferisutf8input */
 export function isUtf8(input) {
+  const bytes = bytesToCheck(input);
   try {
-    native.decodeUtf8(new Uint8Array(input.buffer ?? input, input.byteOffset ?? 0, input.byteLength), true, true);
+    native.decodeUtf8(bytes, true, true);
     return true;
   } catch {
     return false;
@@ -315,7 +377,7 @@ export function isUtf8(input) {
 }
 
 export function isAscii(input) {
-  return new Uint8Array(input.buffer ?? input, input.byteOffset ?? 0, input.byteLength).every((byte) => byte < 128);
+  return bytesToCheck(input).every((byte) => byte < 128);
 }
 
 export function transcode(source, fromEncoding, toEncoding) {
@@ -325,6 +387,13 @@ export function transcode(source, fromEncoding, toEncoding) {
   // Characters that the target encoding lacks become question marks.
   const known = to === "latin1" ? text.replace(/[^\0-\xff]/gu, "?") : to === "ascii" ? text.replace(/[^\0-\x7f]/gu, "?") : text;
   return asBuffer(encode(known, to));
+}
+
+/** For the module's default export, where the number can be changed. */
+export function setInspectMaxBytes(count) {
+  requireNumber(count, "INSPECT_MAX_BYTES");
+  if (!(count >= 0)) throw outOfRange("INSPECT_MAX_BYTES", ">= 0", count);
+  INSPECT_MAX_BYTES = count;
 }
 
 export { atob, Blob, btoa, File };

@@ -8,18 +8,20 @@ function checkOffset(buffer, offset, size) {
   if (typeof offset !== "number") throw invalidArgument("offset", "of type number", offset);
   const most = buffer.length - size;
   if (Number.isInteger(offset) && offset >= 0 && offset <= most) return;
-  if (!Number.isInteger(offset)) throw outOfRange("offset", "an integer", offset);
+  if (Math.floor(offset) !== offset) throw outOfRange("offset", "an integer", offset);
   if (most < 0) throw codedError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
   throw outOfRange("offset", `>= 0 and <= ${most}`, offset);
 }
 
-function checkValue(value, least, most, isBig) {
+function checkValue(value, least, most, size) {
+  const isBig = typeof least === "bigint";
   if (isBig && typeof value !== "bigint") throw invalidArgument("value", "of type bigint", value);
-  if (value < least || value > most) {
-    const bits = least === 0n ? 64n : 63n;
-    const from = least === 0n ? "0n" : `-(2n ** ${bits}n)`;
-    throw outOfRange("value", isBig ? `>= ${from} and < 2n ** ${bits}n` : `>= ${least} and <= ${most}`, value);
-  }
+  if (!(value < least || value > most)) return;
+  const n = isBig ? "n" : "";
+  const isUnsigned = Number(least) === 0;
+  const power = `2${n} ** ${8 * size - (isUnsigned ? 0 : 1)}${n}`;
+  const range = isUnsigned ? `>= 0${n} and < ${power}` : `>= -(${power}) and < ${power}`;
+  throw outOfRange("value", size > 4 ? range : `>= ${least} and <= ${most}`, value);
 }
 
 function addMethod(methods, name, method) {
@@ -38,7 +40,7 @@ function addNumber(methods, name, { kind, size, endian, least, most, isBig }) {
   });
   addMethod(methods, `write${suffix}`, function (value, offset = 0) {
     const number = isBig ? value : Number(value);
-    if (least !== undefined) checkValue(number, least, most, isBig);
+    if (least !== undefined) checkValue(number, least, most, size);
     checkOffset(this, offset, size);
     set.call(view(this), offset, number, little);
     return offset + size;
@@ -47,7 +49,8 @@ function addNumber(methods, name, { kind, size, endian, least, most, isBig }) {
 
 function requireByteLength(size) {
   if (typeof size !== "number") throw invalidArgument("byteLength", "of type number", size);
-  if (!Number.isInteger(size) || size < 1 || size > 6) throw outOfRange("byteLength", ">= 1 and <= 6", size);
+  if (Math.floor(size) !== size) throw outOfRange("byteLength", "an integer", size);
+  if (size < 1 || size > 6) throw outOfRange("byteLength", ">= 1 and <= 6", size);
 }
 
 // Integers of 1 to 6 bytes. Numbers, not bigints: 48 bits fit.
@@ -63,7 +66,7 @@ function writeBytes(buffer, value, offset, size, little, signed) {
   requireByteLength(size);
   const number = Number(value);
   const half = 2 ** (8 * size - 1);
-  checkValue(number, signed ? -half : 0, signed ? half - 1 : 2 * half - 1, false);
+  checkValue(number, signed ? -half : 0, signed ? half - 1 : 2 * half - 1, size);
   checkOffset(buffer, offset, size);
   let rest = number < 0 ? number + 2 * half : number;
   for (let i = 0; i < size; i++) {

@@ -2,12 +2,12 @@
 import { crypto as webcrypto } from "../crypto/crypto.js";
 import { queueMicrotask } from "../timers.js";
 import { openssl } from "./constants.js";
-import { createCipheriv, createDecipheriv, getCipherInfo, getCiphers, Cipheriv, Decipheriv } from "./crypto_cipher.js";
+import { createCipheriv, createDecipheriv, getCipherInfo, getCiphers, Cipheriv as MadeCipheriv, Decipheriv as MadeDecipheriv } from "./crypto_cipher.js";
 import { hkdf, hkdfSync, pbkdf2, pbkdf2Sync, scrypt, scryptSync } from "./crypto_derive.js";
 import { generateKey, generateKeyPair, generateKeyPairSync, generateKeySync } from "./crypto_generate.js";
-import { createDiffieHellman, createDiffieHellmanGroup, DiffieHellman, diffieHellman, DiffieHellmanGroup, getDiffieHellman } from "./crypto_dh.js";
-import { createECDH, ECDH, getCurves } from "./crypto_ecdh.js";
-import { createHash, createHmac, getHashes, Hash, hash, Hmac } from "./crypto_hash.js";
+import { createDiffieHellman, createDiffieHellmanGroup, DiffieHellman as MadeDiffieHellman, diffieHellman, DiffieHellmanGroup as MadeDiffieHellmanGroup, getDiffieHellman } from "./crypto_dh.js";
+import { createECDH, ECDH as MadeECDH, getCurves } from "./crypto_ecdh.js";
+import { createHash, createHmac, getHashes, Hash as MadeHash, hash, Hmac as MadeHmac } from "./crypto_hash.js";
 import { createPrivateKey, createPublicKey, createSecretKey, KeyObject, PrivateKeyObject, PublicKeyObject, SecretKeyObject } from "./crypto_keys.js";
 import { checkPrime, checkPrimeSync, generatePrime, generatePrimeSync } from "./crypto_primes.js";
 import { randomBytes, randomFill, randomFillSync, randomInt, randomUUID, timingSafeEqual } from "./crypto_random.js";
@@ -16,6 +16,7 @@ import { Certificate } from "./crypto_spkac.js";
 import { createSign, createVerify, Sign, sign, Verify, verify } from "./crypto_sign.js";
 import { X509Certificate } from "./crypto_x509.js";
 import { codedError } from "./errors.js";
+import { callable } from "./legacy_class.js";
 
 export const { subtle } = webcrypto;
 export const getRandomValues = (array) => webcrypto.getRandomValues(array);
@@ -37,6 +38,14 @@ export const setEngine = missing("setEngine");
 export const setFips = missing("setFips");
 export const encapsulate = missing("encapsulate", 1);
 export const decapsulate = missing("decapsulate", 2);
+const Cipheriv = callable(MadeCipheriv);
+const Decipheriv = callable(MadeDecipheriv);
+const DiffieHellman = callable(MadeDiffieHellman);
+const DiffieHellmanGroup = callable(MadeDiffieHellmanGroup);
+const ECDH = callable(MadeECDH);
+const Hash = callable(MadeHash);
+const Hmac = callable(MadeHmac);
+
 export const argon2 = missing("argon2", 2);
 export const argon2Sync = missing("argon2Sync");
 // https://nodejs.org/api/crypto.html#crypto-constants

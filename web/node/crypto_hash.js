@@ -106,6 +106,7 @@ export class Hash {
   #ended = false;
   #hash;
   #length; // bytes, if the hash does not determine it
+  #piped = null; // the digest of what was piped in
 
   constructor(algorithm, options = undefined, token = undefined) {
     if (token === COPY) return;
@@ -141,11 +142,14 @@ export class Hash {
   }
 
   digest(encoding = undefined) {
+    // An encoding may be any object with a text; it is asked before anything has changed.
+    const name = encoding === undefined || encoding === null ? encoding : `${encoding}`;
+    if (this.#piped !== null) return digestOutput(this.#piped, name);
     if (this.#ended) throw finalized();
     this.#ended = true;
     const result = native.endDigest(this.#handle, this.#length);
     if (result === undefined) throw notExtendable();
-    return digestOutput(result, encoding);
+    return digestOutput(result, name);
   }
 
   _transform(chunk, encoding, callback) {
@@ -154,7 +158,9 @@ export class Hash {
   }
 
   _flush(callback) {
-    this.push(this.digest());
+    const digest = this.digest();
+    this.#piped = new Uint8Array(digest).buffer;
+    this.push(digest);
     callback();
   }
 }
@@ -185,11 +191,12 @@ export class Hmac {
   }
 
   digest(encoding = undefined) {
+    const name = encoding === undefined || encoding === null ? encoding : `${encoding}`;
     // As in Node, a second call returns an empty result.
-    if (this.#ended) return encoding && encoding !== "buffer" ? "" : Buffer.alloc(0);
+    if (this.#ended) return name && name !== "buffer" ? "" : Buffer.alloc(0);
     this.#ended = true;
     native.updateDigest(this.#outer, new Uint8Array(native.endDigest(this.#inner)));
-    return digestOutput(native.endDigest(this.#outer), encoding);
+    return digestOutput(native.endDigest(this.#outer), name);
   }
 
   _transform(chunk, encoding, callback) {

@@ -3,274 +3,281 @@ import { isAbortSignal } from "../dom/abort.js";
 import { EventTarget, listenersOf } from "../dom/event_target.js";
 import { inspect } from "../internal/inspect.js";
 import { lazy } from "../internal/lazy.js";
-import { AbortError, codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
+import { codedError, invalidArgument, outOfRange, requireFunction } from "./errors.js";
+import { on, once, requireSignal, subscribe } from "./events_wait.js";
+import { requireBoolean } from "./validate.js";
 
 export const errorMonitor = Symbol("events.errorMonitor");
 export const captureRejectionSymbol = Symbol.for("nodejs.rejection");
 
 let defaultMaxListeners = 10;
 
-// The listeners of an emitter: event -> array of functions. A listener added by once() is a wrapper with the property `listener`.
-const tables = new WeakMap();
-const limits = new WeakMap();
-const warned = new WeakMap(); // emitter -> Set of events for which a warning about many listeners was logged
+const limits = new WeakMap(); // event target of the web -> its limit of listeners
+const captureRejections = Symbol("kCapture");
+const shapeMode = Symbol("shapeMode");
 
-function tableOf(emitter) {
-  let table = tables.get(emitter);
-  if (table === undefined) tables.set(emitter, (table = new Map()));
-  return table;
+// As in Node, an emitter keeps its listeners in `_events` (a function, or an array of two and more) and their number of events in
+// `_eventsCount`: packages look at both. A listener added by once() is a wrapper with the property `listener`.
+
+/** https://nodejs.org/api/events.html#class-eventemitter. A function, because older code calls it without `new`. */
+export function EventEmitter(options = undefined) {
+  EventEmitter.init.call(this, options);
+}
+
+/** What the constructor does; older code calls it on objects of its own. Without one it does nothing. */
+export function init(options = undefined) {
+  if (this === undefined || this === null || !Object.isExtensible(this)) return;
+  if (this._events === undefined || this._events === Object.getPrototypeOf(this)._events) {
+    this._events = { __proto__: null };
+    this._eventsCount = 0;
+    this[shapeMode] = false;
+  } else {
+    this[shapeMode] = true;
+  }
+  this._maxListeners = this._maxListeners || undefined;
+  if (options?.captureRejections) {
+    requireBoolean(options.captureRejections, "options.captureRejections");
+    this[captureRejections] = Boolean(options.captureRejections);
+  } else {
+    this[captureRejections] = EventEmitter.prototype[captureRejections];
+  }
+}
+
+Object.assign(EventEmitter.prototype, { _events: undefined, _eventsCount: 0, _maxListeners: undefined });
+Object.defineProperty(EventEmitter.prototype, captureRejections, { value: false, writable: true, enumerable: false });
+
+function limitOf(emitter) {
+  return emitter._maxListeners === undefined ? defaultMaxListeners : emitter._maxListeners;
+}
+
+function warnOfMany(emitter, event, list) {
+  const most = limitOf(emitter);
+  if (!(most > 0 && list.length > most) || list.warned) return;
+  list.warned = true;
+  const warning = new Error(
+    `Possible EventEmitter memory leak detected. ${list.length} ${String(event)} listeners added to ${inspect(emitter, { depth: -1 })}. MaxListeners is ${most}. Use emitter.setMaxListeners() to increase limit`,
+  );
+  Object.assign(warning, { name: "MaxListenersExceededWarning", emitter, type: event, count: list.length });
+  lazy("node/process.js").default.emitWarning(warning);
 }
 
 function add(emitter, event, listener, atStart) {
   requireFunction(listener, "listener");
-  const table = tableOf(emitter);
-  if (table.has("newListener")) emitter.emit("newListener", event, listener.listener ?? listener);
-  const before = table.get(event);
-  // A new array each time, so that an emit in progress is not affected.
-  const after = before === undefined ? [listener] : atStart ? [listener, ...before] : [...before, listener];
-  table.set(event, after);
-  warnOfMany(emitter, event, after.length);
+  let events = emitter._events;
+  if (events === undefined) {
+    events = emitter._events = { __proto__: null };
+    emitter._eventsCount = 0;
+  } else if (events.newListener !== undefined) {
+    emitter.emit("newListener", event, listener.listener ?? listener);
+    events = emitter._events; // the listener may have replaced it
+  }
+  const before = events[event];
+  if (before === undefined) {
+    events[event] = listener;
+    emitter._eventsCount++;
+    return emitter;
+  }
+  let list = before;
+  if (typeof before === "function") list = events[event] = atStart ? [listener, before] : [before, listener];
+  else if (atStart) list.unshift(listener);
+  else list.push(listener);
+  warnOfMany(emitter, event, list);
   return emitter;
 }
 
-function warnOfMany(emitter, event, count) {
-  const most = emitter.getMaxListeners();
-  if (most === 0 || count <= most || warned.get(emitter)?.has(event)) return;
-  if (!warned.has(emitter)) warned.set(emitter, new Set());
-  warned.get(emitter).add(event);
-  globalThis.console.warn(
-    `MaxListenersExceededWarning: Possible EventEmitter memory leak detected. ${count} ${String(event)} listeners added to ${inspect(emitter, { depth: -1 })}. MaxListeners is ${most}. Use emitter.setMaxListeners() to increase limit`,
-  );
+function wrapOnce(emitter, event, listener) {
+  const state = { fired: false, wrapper: undefined, emitter, event, listener };
+  const wrapper = callOnce.bind(state);
+  wrapper.listener = listener;
+  state.wrapper = wrapper;
+  return wrapper;
 }
 
-function wrapOnce(emitter, event, listener) {
-  requireFunction(listener, "listener");
-  let fired = false;
-  const wrapper = (...args) => {
-    if (fired) return undefined;
-    fired = true;
-    emitter.removeListener(event, wrapper);
-    return listener.apply(emitter, args);
-  };
-  wrapper.listener = listener;
-  return wrapper;
+function callOnce(...args) {
+  if (this.fired) return undefined;
+  this.emitter.removeListener(this.event, this.wrapper);
+  this.fired = true;
+  return this.listener.apply(this.emitter, args);
 }
 
 // An `error` event without listeners is thrown.
 function throwUnhandled(args) {
   const [error] = args;
   if (error instanceof Error) throw error;
-  const thrown = codedError(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${inspect(error)})`);
+  let text = error;
+  try {
+    text = lazy("node/util_module.js").inspect(error);
+  } catch {
+    // Its inspect function throws: the text of the value remains.
+  }
+  const thrown = codedError(Error, "ERR_UNHANDLED_ERROR", args.length === 0 ? "Unhandled error. (undefined)" : `Unhandled error. (${text})`);
   thrown.context = error;
   throw thrown;
 }
 
 function requireLimit(count, name) {
-  if (typeof count !== "number" || Number.isNaN(count) || count < 0) throw outOfRange(name, ">= 0", count);
+  if (typeof count !== "number") throw invalidArgument(name, "of type number", count);
+  if (Number.isNaN(count) || count < 0) throw outOfRange(name, ">= 0", count);
 }
-
-/** https://nodejs.org/api/events.html#class-eventemitter. A function, because older code calls it without `new`. */
-export function EventEmitter(options = undefined) {
-  if (options?.captureRejections) this[captureRejections] = true;
-}
-
-const captureRejections = Symbol("kCapture");
 
 function watchRejection(emitter, result, event, args) {
-  if (typeof result?.then !== "function") return;
-  result.then(undefined, (error) => {
-    const handler = emitter[captureRejectionSymbol];
-    if (typeof handler === "function") handler.call(emitter, error, event, ...args);
-    else emitter.emit("error", error);
-  });
+  if (!emitter[captureRejections]) return;
+  try {
+    const { then } = result;
+    if (typeof then === "function") {
+      then.call(result, undefined, (error) => lazy("node/process.js").nextTick(passRejection, emitter, error, event, args));
+    }
+  } catch (error) {
+    emitter.emit("error", error);
+  }
+}
+
+function passRejection(emitter, error, event, args) {
+  const handler = emitter[captureRejectionSymbol];
+  if (typeof handler === "function") {
+    handler.call(emitter, error, event, ...args);
+    return;
+  }
+  // The listeners of "error" must not come here again.
+  const before = emitter[captureRejections];
+  try {
+    emitter[captureRejections] = false;
+    emitter.emit("error", error);
+  } finally {
+    emitter[captureRejections] = before;
+  }
+}
+
+function listOf(emitter, event) {
+  const found = emitter._events?.[event];
+  if (found === undefined) return [];
+  return typeof found === "function" ? [found] : [...found];
 }
 
 const methods = {
-  addListener(event, listener) {
-    return add(this, event, listener, false);
-  },
-
-  on(event, listener) {
-    return add(this, event, listener, false);
-  },
-
-  prependListener(event, listener) {
-    return add(this, event, listener, true);
-  },
-
-  once(event, listener) {
-    return this.on(event, wrapOnce(this, event, listener));
-  },
-
-  prependOnceListener(event, listener) {
-    return this.prependListener(event, wrapOnce(this, event, listener));
-  },
-
-  emit(event, ...args) {
-    const table = tableOf(this);
-    if (event === "error" && table.has(errorMonitor)) this.emit(errorMonitor, ...args);
-    const listeners = table.get(event);
-    if (listeners === undefined) {
-      if (event === "error") throwUnhandled(args);
-      return false;
-    }
-    for (const listener of listeners) {
-      const result = listener.apply(this, args);
-      if (this[captureRejections] && result !== undefined) watchRejection(this, result, event, args);
-    }
-    return true;
-  },
-
-  removeListener(event, listener) {
-    requireFunction(listener, "listener");
-    const table = tableOf(this);
-    const listeners = table.get(event);
-    if (listeners === undefined) return this;
-    const index = listeners.findLastIndex((each) => each === listener || each.listener === listener);
-    if (index === -1) return this;
-    if (listeners.length === 1) table.delete(event);
-    else table.set(event, listeners.toSpliced(index, 1));
-    if (table.has("removeListener")) this.emit("removeListener", event, listener.listener ?? listener);
-    return this;
-  },
-
-  off(event, listener) {
-    return this.removeListener(event, listener);
-  },
-
-  removeAllListeners(...events) {
-    const table = tableOf(this);
-    if (table.has("removeListener")) {
-      const all = events.length > 0 ? events : [...table.keys()].filter((event) => event !== "removeListener");
-      for (const event of all) {
-        for (const listener of (table.get(event) ?? []).toReversed()) this.removeListener(event, listener);
-      }
-    }
-    if (events.length === 0) table.clear();
-    else table.delete(events[0]);
-    return this;
-  },
-
-  listeners(event) {
-    return (tableOf(this).get(event) ?? []).map((listener) => listener.listener ?? listener);
-  },
-
-  rawListeners(event) {
-    return [...(tableOf(this).get(event) ?? [])];
-  },
-
-  listenerCount(event, listener = undefined) {
-    const listeners = tableOf(this).get(event) ?? [];
-    if (listener === undefined) return listeners.length;
-    return listeners.filter((each) => each === listener || each.listener === listener).length;
-  },
-
-  eventNames() {
-    return [...tableOf(this).keys()];
-  },
-
-  setMaxListeners(count) {
-    requireLimit(count, "setMaxListeners");
-    limits.set(this, count);
+  setMaxListeners(n) {
+    requireLimit(n, "setMaxListeners");
+    this._maxListeners = n;
     return this;
   },
 
   getMaxListeners() {
-    return limits.get(this) ?? defaultMaxListeners;
+    return limitOf(this);
+  },
+
+  emit(event, ...args) {
+    const events = this._events;
+    if (event === "error") {
+      if (events?.[errorMonitor] !== undefined) this.emit(errorMonitor, ...args);
+      if (events?.error === undefined) throwUnhandled(args);
+    }
+    const handler = events?.[event];
+    if (handler === undefined) return false;
+    if (typeof handler === "function") {
+      const result = handler.apply(this, args);
+      if (result !== undefined && result !== null) watchRejection(this, result, event, args);
+      return true;
+    }
+    // A copy, so that listeners that are added or removed meanwhile have no effect.
+    for (const listener of handler.slice()) {
+      const result = listener.apply(this, args);
+      if (result !== undefined && result !== null) watchRejection(this, result, event, args);
+    }
+    return true;
+  },
+
+  addListener(type, listener) {
+    return add(this, type, listener, false);
+  },
+
+  prependListener(type, listener) {
+    return add(this, type, listener, true);
+  },
+
+  once(type, listener) {
+    requireFunction(listener, "listener");
+    this.on(type, wrapOnce(this, type, listener));
+    return this;
+  },
+
+  prependOnceListener(type, listener) {
+    requireFunction(listener, "listener");
+    this.prependListener(type, wrapOnce(this, type, listener));
+    return this;
+  },
+
+  removeListener(type, listener) {
+    requireFunction(listener, "listener");
+    const events = this._events;
+    const list = events?.[type];
+    if (list === undefined) return this;
+    if (typeof list === "function") {
+      if (list !== listener && list.listener !== listener) return this;
+      this._eventsCount -= 1;
+      if (this[shapeMode]) events[type] = undefined;
+      else if (this._eventsCount === 0) this._events = { __proto__: null };
+      else delete events[type];
+      if (events.removeListener !== undefined) this.emit("removeListener", type, list.listener ?? listener);
+      return this;
+    }
+    const index = list.findLastIndex((each) => each === listener || each.listener === listener);
+    if (index === -1) return this;
+    if (index === 0) list.shift();
+    else list.splice(index, 1);
+    if (list.length === 1) [events[type]] = list;
+    if (events.removeListener !== undefined) this.emit("removeListener", type, listener);
+    return this;
+  },
+
+  removeAllListeners(type = undefined) {
+    const events = this._events;
+    if (events === undefined) return this;
+    if (events.removeListener === undefined) {
+      if (arguments.length === 0) {
+        this._events = { __proto__: null };
+        this._eventsCount = 0;
+      } else if (events[type] !== undefined) {
+        if (--this._eventsCount === 0) this._events = { __proto__: null };
+        else delete events[type];
+      }
+      this[shapeMode] = false;
+      return this;
+    }
+    if (arguments.length === 0) {
+      for (const key of Reflect.ownKeys(events)) if (key !== "removeListener") this.removeAllListeners(key);
+      this.removeAllListeners("removeListener");
+      this._events = { __proto__: null };
+      this._eventsCount = 0;
+      this[shapeMode] = false;
+      return this;
+    }
+    for (const listener of listOf(this, type).reverse()) this.removeListener(type, listener);
+    return this;
+  },
+
+  listeners(type) {
+    return listOf(this, type).map((listener) => listener.listener ?? listener);
+  },
+
+  rawListeners(type) {
+    return listOf(this, type);
+  },
+
+  listenerCount(type, listener = undefined) {
+    const list = listOf(this, type);
+    if (listener === undefined || listener === null) return list.length;
+    return list.filter((each) => each === listener || each.listener === listener).length;
+  },
+
+  eventNames() {
+    return this._eventsCount > 0 ? Reflect.ownKeys(this._events) : [];
   },
 };
+methods.on = methods.addListener;
+methods.off = methods.removeListener;
 
 for (const [name, method] of Object.entries(methods)) {
   Object.defineProperty(EventEmitter.prototype, name, { value: method, writable: true, enumerable: true, configurable: true });
-}
-
-function requireSignal(signal) {
-  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument("options.signal", "an instance of AbortSignal", signal);
-}
-
-// Subscribes to an emitter of Node or an event target of the web.
-function subscribe(target, event, listener, onlyOnce = false) {
-  if (typeof target.on === "function") {
-    if (onlyOnce) target.once(event, listener);
-    else target.on(event, listener);
-    return () => target.removeListener(event, listener);
-  }
-  if (typeof target.addEventListener !== "function") {
-    throw invalidArgument("emitter", "an instance of EventEmitter", target);
-  }
-  target.addEventListener(event, listener, { once: onlyOnce });
-  return () => target.removeEventListener(event, listener);
-}
-
-/** https://nodejs.org/api/events.html#eventsonceemitter-name-options */
-export function once(emitter, event, options = {}) {
-  return new Promise((resolve, reject) => {
-    const { signal } = options;
-    requireSignal(signal);
-    if (signal?.aborted) throw new AbortError(signal);
-    const undo = [];
-    const finish = (settle) => (value) => {
-      for (const each of undo) each();
-      settle(value);
-    };
-    undo.push(subscribe(emitter, event, (...args) => finish(resolve)(args), true));
-    if (event !== "error" && typeof emitter.once === "function") undo.push(subscribe(emitter, "error", finish(reject), true));
-    if (signal !== undefined) undo.push(subscribe(signal, "abort", () => finish(reject)(new AbortError(signal)), true));
-  });
-}
-
-/** https://nodejs.org/api/events.html#eventsonemitter-eventname-options */
-export function on(emitter, event, options = {}) {
-  const { signal, close = [] } = options;
-  requireSignal(signal);
-  if (signal?.aborted) throw new AbortError(signal);
-  const queue = [];
-  const waiting = [];
-  const undo = [];
-  let ended = false;
-  let failure;
-  const end = () => {
-    ended = true;
-    for (const each of undo) each();
-    for (const { resolve } of waiting.splice(0)) resolve({ value: undefined, done: true });
-  };
-  const fail = (error) => {
-    const reader = waiting.shift();
-    if (reader === undefined) failure = { error };
-    else reader.reject(error);
-    end();
-  };
-  undo.push(subscribe(emitter, event, (...args) => {
-    const reader = waiting.shift();
-    if (reader === undefined) queue.push(args);
-    else reader.resolve({ value: args, done: false });
-  }));
-  if (event !== "error" && typeof emitter.on === "function") undo.push(subscribe(emitter, "error", fail));
-  for (const name of close) undo.push(subscribe(emitter, name, end));
-  if (signal !== undefined) undo.push(subscribe(signal, "abort", () => fail(new AbortError(signal)), true));
-  return {
-    next() {
-      if (queue.length > 0) return Promise.resolve({ value: queue.shift(), done: false });
-      if (failure !== undefined) {
-        const { error } = failure;
-        failure = undefined;
-        return Promise.reject(error);
-      }
-      if (ended) return Promise.resolve({ value: undefined, done: true });
-      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
-    },
-    return() {
-      end();
-      return Promise.resolve({ value: undefined, done: true });
-    },
-    throw(error) {
-      fail(error);
-      return Promise.resolve({ value: undefined, done: true });
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
 }
 
 export function listenerCount(emitter, event) {
@@ -290,11 +297,8 @@ export function getEventListeners(emitter, event) {
 export function getMaxListeners(emitter) {
   if (typeof emitter?.getMaxListeners === "function") return emitter.getMaxListeners();
   requireEmitter(emitter);
-  return limits.get(emitter) ?? defaultMaxListeners;
+  return limits.get(emitter) ?? (isAbortSignal(emitter) ? 0 : defaultMaxListeners);
 }
-
-/** A hook of Node's own code. */
-export function init() {}
 
 export function setMaxListeners(count = defaultMaxListeners, ...emitters) {
   requireLimit(count, "n");
@@ -356,6 +360,17 @@ Object.assign(EventEmitter, {
   EventEmitter, EventEmitterAsyncResource, addAbortListener, captureRejectionSymbol, errorMonitor, getEventListeners,
   getMaxListeners, init, listenerCount, on, once, setMaxListeners, usingDomains: false,
 });
+Object.defineProperties(EventEmitter, {
+  captureRejections: {
+    get: () => EventEmitter.prototype[captureRejections],
+    set: (value) => {
+      requireBoolean(value, "EventEmitter.captureRejections");
+      EventEmitter.prototype[captureRejections] = value;
+    },
+    configurable: true,
+    enumerable: true,
+  },
+});
 Object.defineProperty(EventEmitter, "defaultMaxListeners", {
   get: () => defaultMaxListeners,
   set: (count) => {
@@ -364,5 +379,7 @@ Object.defineProperty(EventEmitter, "defaultMaxListeners", {
   },
   enumerable: true,
 });
+
+export { on, once };
 
 export default EventEmitter;

@@ -80,7 +80,7 @@ export const { F_OK, R_OK, W_OK, X_OK } = constants;
 function deferred(name) {
   const real = () => lazy("node/fs_streams.js")[name];
   return new Proxy(function () {}, {
-    apply: (target, self, args) => new (real())(...args),
+    apply: (target, self, args) => Reflect.apply(real(), self, args),
     construct: (target, args, made) => Reflect.construct(real(), args, made === exported[name] ? real() : made),
     get: (target, key) => real()[key],
     getPrototypeOf: () => Object.getPrototypeOf(real()),

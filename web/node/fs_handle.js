@@ -111,11 +111,11 @@ export class FileHandle extends EventEmitter {
   }
 
   createReadStream(options = undefined) {
-    return new (lazy("node/fs_streams.js").ReadStream)(undefined, { ...optionsOf(options), fd: this.#open("read"), handle: this });
+    return new (lazy("node/fs_streams.js").ReadStream)(undefined, { ...optionsOf(options), fd: this });
   }
 
   createWriteStream(options = undefined) {
-    return new (lazy("node/fs_streams.js").WriteStream)(undefined, { ...optionsOf(options), fd: this.#open("write"), handle: this });
+    return new (lazy("node/fs_streams.js").WriteStream)(undefined, { ...optionsOf(options), fd: this });
   }
 
   async stat(options = undefined) {

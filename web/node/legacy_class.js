@@ -8,3 +8,10 @@ export function defineLegacyClass(constructor, Parent, Members) {
   delete members.constructor;
   Object.defineProperties(constructor.prototype, members);
 }
+
+/** A class that older code also calls without `new`: `crypto.Hash("sha1")`. */
+export function callable(Class) {
+  const both = new Proxy(Class, { apply: (target, self, args) => new target(...args) });
+  Object.defineProperty(Class.prototype, "constructor", { value: both, writable: true, configurable: true });
+  return both;
+}

@@ -11,7 +11,7 @@ function loaders() {
     assert: () => lazy("node/assert.js"),
     "assert/strict": () => ({ ...lazy("node/assert.js"), default: lazy("node/assert.js").strict }),
     async_hooks: () => lazy("node/async_hooks.js"),
-    buffer: () => lazy("node/buffer.js"),
+    buffer: () => lazy("node/buffer_module.js").exported,
     child_process: () => lazy("node/child_process.js"),
     cluster: () => lazy("node/cluster.js"),
     console: () => lazy("node/console.js"),

@@ -37,6 +37,21 @@ function split(style, path) {
   return { device, root, rest };
 }
 
+// `\\.\` and `\\?\` are names of devices, without a share.
+function splitDevice(path) {
+  const special = /^[\\/]{2}([.?])(?:[\\/]|$)/.exec(path);
+  return special === null ? split(WIN32, path) : { device: `\\\\${special[1]}`, root: "\\", rest: path.slice(4) };
+}
+
+const RESERVED = /^(?:CON|PRN|AUX|NUL|COM[1-9\u00b9\u00b2\u00b3]|LPT[1-9\u00b9\u00b2\u00b3])$/i;
+
+function isMisleading(path, device, normal) {
+  const colon = path.indexOf(":");
+  if (colon === -1) return false;
+  if (device === "" && (/^[A-Za-z]:/.test(normal) || /:(?:[\\/]|$)/.test(path))) return true;
+  return RESERVED.test(path.slice(0, colon));
+}
+
 function namesOf(style, text) {
   return text.split(style === WIN32 ? /[\\/]+/ : /\/+/).filter((name) => name !== "");
 }
@@ -77,11 +92,13 @@ function makeDialect(style, workingDirectory) {
     normalize(path) {
       requireString(path, "path");
       if (path === "") return ".";
-      const { device, root, rest } = split(style, path);
+      const { device, root, rest } = style === WIN32 ? splitDevice(path) : split(style, path);
       const names = simplify(namesOf(style, rest), root !== "").join(style.separator);
       const tail = names !== "" && style.isSeparator(path.at(-1)) ? style.separator : "";
       const body = names === "" && root === "" ? (style.isSeparator(path.at(-1)) ? `.${style.separator}` : ".") : names + tail;
-      return device + root + body;
+      const normal = device + root + body;
+      // What was a relative path must not become one with a drive, a device or a stream.
+      return style === WIN32 && root === "" && isMisleading(path, device, normal) ? `.\\${normal}` : normal;
     },
 
     isAbsolute(path) {
@@ -91,7 +108,13 @@ function makeDialect(style, workingDirectory) {
 
     join(...parts) {
       for (const part of parts) requireString(part, "path");
-      const joined = parts.filter((part) => part !== "").join(style.separator);
+      const filled = parts.filter((part) => part !== "");
+      let joined = filled.join(style.separator);
+      // Several separators at the start are a path of the network only if the first part says so.
+      if (style === WIN32 && !/^[\\/]{2}[^\\/]/.test(filled[0] ?? "")) joined = joined.replace(/^[\\/]{2,}/, "\\");
+      // Names of devices are not resolved: `..` behind one could leave it.
+      const isDevice = (name) => name.includes(":") && RESERVED.test(name.slice(0, name.indexOf(":")));
+      if (style === WIN32 && namesOf(style, joined).some(isDevice)) return joined.replaceAll("/", "\\");
       return joined === "" ? "." : dialect.normalize(joined);
     },
 
@@ -105,6 +128,7 @@ function makeDialect(style, workingDirectory) {
         const next = split(style, part);
         if (next.device !== "" && !style.equals(next.device, device)) [device, root, names] = [next.device, next.root, []];
         else if (next.root !== "") [root, names] = [next.root, []];
+        if (next.device !== "") ({ device } = next);
         names.push(...namesOf(style, next.rest));
       }
       const resolved = device + root + simplify(names, root !== "").join(style.separator);
@@ -114,12 +138,11 @@ function makeDialect(style, workingDirectory) {
     relative(from, to) {
       requireString(from, "from");
       requireString(to, "to");
-      const [a, b] = [from, to].map((path) => split(style, dialect.resolve(path)));
-      if (!style.equals(a.device, b.device)) return dialect.resolve(to);
-      const up = namesOf(style, a.rest);
-      const down = namesOf(style, b.rest);
+      const [source, target] = [dialect.resolve(from), dialect.resolve(to)];
+      const [up, down] = [namesOf(style, source), namesOf(style, target)];
       let common = 0;
       while (common < up.length && common < down.length && style.equals(up[common], down[common])) common++;
+      if (style === WIN32 && common === 0 && !style.equals(source, target)) return target;
       return [...up.slice(common).map(() => ".."), ...down.slice(common)].join(style.separator);
     },
 
@@ -174,8 +197,16 @@ function makeDialect(style, workingDirectory) {
       return globToRegExp(pattern, style).test(path);
     },
 
-    toNamespacedPath: (path) => path,
+    toNamespacedPath(path) {
+      if (style === POSIX || typeof path !== "string" || path === "") return path;
+      const resolved = dialect.resolve(path);
+      if (/^\\\\[^?.]/.test(resolved)) return `\\\\?\\UNC\\${resolved.slice(2)}`;
+      return /^[A-Za-z]:\\/.test(resolved) ? `\\\\?\\${resolved}` : resolved.length <= 2 ? path : resolved;
+    },
+
+    _makeLong: undefined,
   };
+  dialect._makeLong = dialect.toNamespacedPath;
   return dialect;
 }
 

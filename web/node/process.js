@@ -175,7 +175,7 @@ for (const name of ["addListener", "on", "once", "prependListener", "prependOnce
 Object.defineProperty(Process.prototype, Symbol.toStringTag, { value: "process", configurable: true });
 
 const process = Object.assign(Object.create(Process.prototype), {
-  _events: {},
+  _events: { __proto__: null },
   _eventsCount: 0,
   _maxListeners: undefined,
   _exiting: false,

@@ -5,8 +5,22 @@ import { codedError } from "./errors.js";
 /** Percent-encodes everything but letters, digits and `-_.!~*'()`. A lone surrogate is an error. */
 export function escape(text) {
   const string = typeof text === "object" ? String(text) : `${text}`;
-  if (!string.isWellFormed()) throw codedError(URIError, "ERR_INVALID_URI", "URI malformed");
-  return encodeURIComponent(string);
+  return encodeURIComponent(string.isWellFormed() ? string : paired(string));
+}
+
+// As in Node, half of a surrogate pair takes its other half from whatever follows.
+function paired(text) {
+  let result = "";
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0xd800 || unit > 0xdfff) {
+      result += text[i];
+      continue;
+    }
+    if (++i >= text.length) throw codedError(URIError, "ERR_INVALID_URI", "URI malformed");
+    result += String.fromCodePoint(0x10000 + (((unit & 0x3ff) << 10) | (text.charCodeAt(i) & 0x3ff)));
+  }
+  return result;
 }
 
 /** Percent-decodes to bytes. Invalid percent-encodings are kept. */
@@ -55,7 +69,7 @@ export function parse(text, separator = "&", equals = "=", options = {}) {
   const result = { __proto__: null };
   if (typeof text !== "string" || text === "") return result;
   const decode = options?.decodeURIComponent ?? qs.unescape;
-  const most = options?.maxKeys ?? 1000;
+  const most = typeof options?.maxKeys === "number" ? options.maxKeys : 1000;
   const safely = (part) => {
     const plain = part.replaceAll("+", " ");
     try {

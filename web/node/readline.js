@@ -13,6 +13,8 @@ export class Interface extends EventEmitter {
   #prompt;
   #question = null; // called with the next line
   #rest = "";
+  #listeners = {}; // of the input, by event
+  #iterator = null;
   #decoder = new StringDecoder("utf8");
 
   constructor(input = undefined, output = undefined) {
@@ -24,8 +26,12 @@ export class Interface extends EventEmitter {
     this.history = options.history ?? [];
     this.#prompt = options.prompt ?? "";
     if (this.input === undefined) return;
-    this.input.on("data", (chunk) => this.#take(typeof chunk === "string" ? chunk : this.#decoder.write(chunk)));
-    this.input.on("end", () => this.#end());
+    this.#listeners = {
+      data: (chunk) => this.#take(typeof chunk === "string" ? chunk : this.#decoder.write(chunk)),
+      end: () => this.#end(),
+      error: (error) => this.emit("error", error),
+    };
+    for (const [event, listener] of Object.entries(this.#listeners)) this.input.on(event, listener);
     options.signal?.addEventListener("abort", () => this.close(), { once: true });
     this.input.resume?.();
   }
@@ -89,6 +95,7 @@ export class Interface extends EventEmitter {
     if (this.closed) return;
     this.input?.pause?.();
     this.closed = true;
+    for (const [event, listener] of Object.entries(this.#listeners)) this.input.removeListener(event, listener);
     this.emit("close");
   }
 
@@ -104,7 +111,13 @@ export class Interface extends EventEmitter {
     this.close();
   }
 
-  async *[Symbol.asyncIterator]() {
+  // All loops over an interface share its lines.
+  [Symbol.asyncIterator]() {
+    this.#iterator ??= this.#lines();
+    return this.#iterator;
+  }
+
+  async *#lines() {
     if (this.input === undefined) return;
     try {
       for await (const [line] of on(this, "line", { close: ["close"], highWaterMark: 1024 })) yield line;

@@ -1,182 +1,93 @@
 // https://nodejs.org/api/url.html: the classes of the web and Node's older functions.
 import { URL, URLSearchParams } from "../url/url.js";
-import { codedError, invalidArgument, requireString } from "./errors.js";
-import { parse as parseQuery, stringify as stringifyQuery } from "./querystring.js";
-import { toUnicode } from "./punycode.js";
+import { Buffer } from "./buffer.js";
+import { codedError, invalidArgument, invalidValue, requireObject, requireString } from "./errors.js";
+import { posix, win32 } from "./path.js";
+import { unescapeBuffer } from "./querystring.js";
+import { domainToASCII, domainToUnicode } from "./url_domains.js";
+import { format, parse, resolve, resolveObject, Url } from "./url_legacy.js";
 
-/** https://nodejs.org/api/url.html#urldomaintoasciidomain: "" for an invalid host. */
-export function domainToASCII(domain) {
-  try {
-    return new URL(`ws://${domain}`).hostname;
-  } catch {
-    return "";
-  }
+const KEPT = /[^!$&'()*+,\-./0-9:;=@A-Z_a-z]/gu;
+
+function badPath(message, url) {
+  return Object.assign(codedError(TypeError, "ERR_INVALID_FILE_URL_PATH", `File URL path ${message}`), { input: url });
 }
 
-export function domainToUnicode(domain) {
-  return toUnicode(domainToASCII(domain));
-}
-
-/** https://nodejs.org/api/url.html#urlfileurltopathurl-options */
-export function fileURLToPath(address) {
+function fileUrlOf(address) {
   const url = typeof address === "string" ? new URL(address) : address;
   if (!(url instanceof URL)) throw invalidArgument("path", "of type string or an instance of URL", address);
   if (url.protocol !== "file:") throw codedError(TypeError, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
-  if (url.hostname !== "") {
-    throw codedError(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
-  }
-  if (/%2f/i.test(url.pathname)) {
-    throw codedError(TypeError, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
-  }
-  return decodeURIComponent(url.pathname);
-}
-
-export function pathToFileURL(path) {
-  requireString(path, "path");
-  const absolute = path.startsWith("/") ? path : `/${path}`;
-  const escapes = { "%": "%25", "\\": "%5C", "\n": "%0A", "\r": "%0D", "\t": "%09", "?": "%3F", "#": "%23" };
-  return new URL(`file://${absolute.replace(/[%\\\n\r\t?#]/g, (char) => escapes[char])}`);
-}
-
-export function urlToHttpOptions(url) {
-  const { protocol, hostname, hash, search, pathname, href, port, username, password } = url;
-  return {
-    __proto__: null, protocol, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), hash, search, pathname, path: `${pathname}${search}`, href,
-    ...(port === "" ? {} : { port: Number(port) }),
-    ...(username === "" && password === "" ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
-  };
-}
-
-/** The result of url.parse(). */
-export function Url() {
-  for (const name of ["protocol", "slashes", "auth", "host", "port", "hostname", "hash", "search", "query", "pathname", "path", "href"]) {
-    this[name] = null;
-  }
-}
-
-const SLASHED = new Set(["http:", "https:", "ftp:", "gopher:", "file:", "ws:", "wss:"]);
-// Characters that url.parse() always escapes.
-const UNWISE = /[\s"<>\\^`{|}']/g;
-
-function splitAuthority(url, authority) {
-  const at = authority.lastIndexOf("@");
-  if (at !== -1) url.auth = decodeURIComponent(authority.slice(0, at));
-  const host = authority.slice(at + 1);
-  const port = /:([0-9]*)$/.exec(host);
-  const name = (port === null ? host : host.slice(0, port.index)).toLowerCase();
-  if (port !== null && port[1] !== "") [, url.port] = port;
-  url.hostname = name.startsWith("[") ? name.slice(1, -1) : /[^\0-\x7f]/.test(name) ? domainToASCII(name) : name;
-  url.host = `${name.startsWith("[") ? name : url.hostname}${url.port === null ? "" : `:${url.port}`}`;
-}
-
-/** https://nodejs.org/api/url.html#urlparseurlstring-parsequerystring-slashesdenotehost: lenient, and older than the URL standard. */
-export function parse(address, withQuery = false, slashesDenoteHost = false) {
-  if (address instanceof Url) return address;
-  requireString(address, "url");
-  const url = new Url();
-  let rest = address.trim().replace(UNWISE, (char) => (char === "\\" ? "/" : encodeURIComponent(char).replace("'", "%27")));
-  const hash = rest.indexOf("#");
-  if (hash !== -1) [url.hash, rest] = [rest.slice(hash), rest.slice(0, hash)];
-  const question = rest.indexOf("?");
-  if (question !== -1) [url.search, rest] = [rest.slice(question), rest.slice(0, question)];
-  else if (withQuery) url.search = "";
-  const protocol = /^[a-z][a-z0-9.+-]*:/i.exec(rest)?.[0];
-  if (protocol !== undefined) [url.protocol, rest] = [protocol.toLowerCase(), rest.slice(protocol.length)];
-  const hasSlashes = rest.startsWith("//") && (slashesDenoteHost || protocol !== undefined || /^\/\/[^@/]+@[^@/]+/.test(rest));
-  if (hasSlashes) [url.slashes, rest] = [true, rest.slice(2)];
-  // With a scheme that is not of the web, the host follows the colon directly: `mailto:somebody@example.com`.
-  if (url.protocol !== "javascript:" && (hasSlashes || (protocol !== undefined && !SLASHED.has(url.protocol)))) {
-    const end = rest.indexOf("/");
-    splitAuthority(url, end === -1 ? rest : rest.slice(0, end));
-    rest = end === -1 ? "" : rest.slice(end);
-  }
-  const query = url.search === null ? null : url.search.slice(1);
-  url.query = withQuery ? parseQuery(query ?? "") : query;
-  if (rest !== "") url.pathname = rest;
-  if (SLASHED.has(url.protocol) && url.hostname && url.pathname === null) url.pathname = "/";
-  if (url.pathname !== null || url.search) url.path = `${url.pathname ?? ""}${url.search ?? ""}`;
-  url.href = format(url);
   return url;
 }
 
-function formatUrl(url, { auth = true, fragment = true, search = true, unicode = false }) {
-  const copy = new URL(url.href);
-  if (!auth) copy.username = copy.password = "";
-  if (!fragment) copy.hash = "";
-  if (!search) copy.search = "";
-  return unicode ? copy.href.replace(copy.hostname, domainToUnicode(copy.hostname)) : copy.href;
-}
-
-/** https://nodejs.org/api/url.html#urlformaturl-options and https://nodejs.org/api/url.html#urlformaturlobject */
-export function format(address, options = {}) {
-  if (typeof address === "string") return format(parse(address));
-  if (address instanceof URL) return formatUrl(address, options ?? {});
-  if (typeof address !== "object" || address === null) throw invalidArgument("urlObject", "one of type object or string", address);
-  let protocol = address.protocol ?? "";
-  if (protocol !== "" && !protocol.endsWith(":")) protocol += ":";
-  let host = "";
-  const auth = address.auth ? `${encodeURIComponent(address.auth).replace(/%3A/i, ":")}@` : "";
-  if (address.host) host = auth + address.host;
-  else if (address.hostname) {
-    const name = address.hostname.includes(":") ? `[${address.hostname}]` : address.hostname;
-    host = `${auth}${name}${address.port ? `:${address.port}` : ""}`;
+// The path of the URL before its escapes are decoded, and the host in front of it.
+function pathOf(url, isWindows) {
+  const { pathname, hostname } = url;
+  if (!isWindows) {
+    if (hostname !== "") throw codedError(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
+    if (/%2f/i.test(pathname)) throw badPath("must not include encoded / characters", url);
+    return ["", pathname];
   }
-  let pathname = (address.pathname ?? "").replace(/[?#]/g, encodeURIComponent);
-  const isSlashed = address.slashes || SLASHED.has(protocol) || (protocol === "" && host !== "" && address.slashes !== false);
-  if (isSlashed && (host !== "" || protocol === "file:" || address.slashes)) {
-    host = `//${host}`;
-    if (pathname !== "" && !pathname.startsWith("/")) pathname = `/${pathname}`;
+  if (/%2f|%5c/i.test(pathname)) throw badPath("must not include encoded \\ or / characters", url);
+  const path = pathname.replaceAll("/", "\\");
+  if (hostname !== "") return [`\\\\${domainToUnicode(hostname)}`, path];
+  if (!/^\\[a-z]:/i.test(path)) throw badPath("must be absolute", url);
+  return ["", path.slice(1)];
+}
+
+/** https://nodejs.org/api/url.html#urlfileurltopathurl-options */
+export function fileURLToPath(address, options = undefined) {
+  const [host, path] = pathOf(fileUrlOf(address), options?.windows ?? false);
+  return host + decodeURIComponent(path);
+}
+
+/** The same as bytes, which need not be UTF-8. */
+export function fileURLToPathBuffer(address, options = undefined) {
+  const [host, path] = pathOf(fileUrlOf(address), options?.windows ?? false);
+  return Buffer.concat([Buffer.from(host), Buffer.from(unescapeBuffer(path))]);
+}
+
+const escaped = (text) => text.toWellFormed().replace(KEPT, (char) => encodeURIComponent(char).replace("~", "%7E"));
+
+/** https://nodejs.org/api/url.html#urlpathtofileurlpath-options */
+export function pathToFileURL(path, options = undefined) {
+  requireString(path, "path");
+  const isWindows = options?.windows ?? false;
+  if (isWindows && path.startsWith("\\\\")) {
+    // A path of the network: `\\host\folder`, also behind `\\?\UNC\`.
+    const isLong = path.startsWith("\\\\?\\UNC\\");
+    const start = isLong ? 8 : 2;
+    const end = path.indexOf("\\", start);
+    if (end === -1) throw invalidValue("path", path, "Missing UNC resource path");
+    if (end === 2) throw invalidValue("path", path, "Empty UNC servername");
+    const url = new URL("file://");
+    url.hostname = domainToASCII(path.slice(start, end));
+    url.pathname = escaped(path.slice(end).replaceAll("\\", "/"));
+    return url;
   }
-  const query = address.query !== null && typeof address.query === "object" ? stringifyQuery(address.query) : "";
-  let search = address.search || (query === "" ? "" : `?${query}`);
-  if (search !== "" && !search.startsWith("?")) search = `?${search}`;
-  let hash = address.hash ?? "";
-  if (hash !== "" && !hash.startsWith("#")) hash = `#${hash}`;
-  return `${protocol}${host}${pathname}${search.replaceAll("#", "%23")}${hash}`;
+  const dialect = isWindows ? win32 : posix;
+  let resolved = dialect.resolve(path);
+  if (/[/\\]$/.test(isWindows ? path : path.replaceAll("\\", "")) && !resolved.endsWith(dialect.sep)) resolved += dialect.sep;
+  return new URL(`file://${isWindows ? "/" : ""}${escaped(isWindows ? resolved.replaceAll("\\", "/") : resolved)}`);
 }
 
-/** https://nodejs.org/api/url.html#urlresolvefrom-to */
-export function resolve(from, to) {
-  const base = parse(from, false, true);
-  const reference = parse(to, false, true);
-  const isOfBase = reference.protocol === null || (reference.protocol === base.protocol && reference.host === null);
-  if (!isOfBase) return reference.href;
-  // https://www.rfc-editor.org/rfc/rfc3986#section-5.2.2
-  const { pathname, search, hash } = reference;
-  const { protocol } = base;
-  if (reference.host !== null) {
-    return format(Object.assign(reference, { protocol, pathname: pathname ?? (SLASHED.has(protocol) ? "/" : null) }));
-  }
-  if (pathname === null) return format(Object.assign(base, { search: search ?? base.search, hash }));
-  return format(Object.assign(base, { pathname: mergePaths(base, pathname), search, hash }));
+/** https://nodejs.org/api/url.html#urlurltohttpoptionsurl */
+export function urlToHttpOptions(url) {
+  requireObject(url, "url");
+  const { protocol, hostname, hash, search, pathname, href, port, username, password } = url;
+  return {
+    __proto__: null,
+    ...url,
+    protocol,
+    hostname: hostname?.startsWith("[") ? hostname.slice(1, -1) : hostname,
+    hash,
+    search,
+    pathname,
+    path: `${pathname || ""}${search || ""}`,
+    href,
+    ...(port === "" ? {} : { port: Number(port) }),
+    ...(username || password ? { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` } : {}),
+  };
 }
 
-/** https://www.rfc-editor.org/rfc/rfc3986#section-5.2.3 and 5.2.4. A relative path keeps its leading dots. */
-function mergePaths(base, path) {
-  const folder = base.pathname?.slice(0, base.pathname.lastIndexOf("/") + 1) || (base.host === null ? "" : "/");
-  const merged = path.startsWith("/") ? path : `${folder}${path}`;
-  const isAbsolute = merged.startsWith("/");
-  const names = merged.slice(isAbsolute ? 1 : 0).split("/");
-  const kept = [];
-  for (const name of names) {
-    if (name === "..") {
-      if (kept.length > 0 && kept.at(-1) !== "..") kept.pop();
-      else if (!isAbsolute) kept.push(name);
-    } else if (name !== ".") kept.push(name);
-  }
-  const isFolder = ["", ".", ".."].includes(names.at(-1)) && kept.at(-1) !== "";
-  return `${isAbsolute ? "/" : ""}${kept.join("/")}${isFolder && kept.length > 0 ? "/" : ""}`;
-}
-
-export function resolveObject(from, to) {
-  return parse(resolve(format(from), format(to)));
-}
-
-Url.prototype.format = function formatThis() {
-  return format(this);
-};
-Url.prototype.resolve = function resolveFromThis(to) {
-  return resolve(format(this), to);
-};
-
-export { URL, URLSearchParams };
+export { domainToASCII, domainToUnicode, format, parse, resolve, resolveObject, Url, URL, URLSearchParams };

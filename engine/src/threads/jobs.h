@@ -17,6 +17,14 @@ namespace engine {
 
 class Worker;
 
+// The CPU time that the jobs of one call share: those that run at the same time together get what the call has left.
+// The worker's turn sets what is allowed; the threads of the pool add what they use.
+struct JobFund {
+  std::atomic<uint64_t> allowed_ns{0};
+  std::atomic<uint64_t> used_ns{0};
+  uint64_t booked_ns = 0;  // the part of it that has been charged to the call; only inside the worker's turn
+};
+
 class Job {
  public:
   virtual ~Job() = default;
@@ -37,8 +45,13 @@ class Job {
   friend class PendingJobs;
 
   std::atomic<bool> canceled_{false};
+  // Adds to the fund what has been used since the last time; returns by how much the fund is exceeded.
+  uint64_t Spend() const;
+
   mutable bool expired_ = false;
-  uint64_t budget_ns_ = 0;
+  mutable uint64_t excess_ns_ = 0;   // by how much the fund was exceeded when the job was stopped
+  mutable uint64_t counted_ns_ = 0;  // what the fund knows of
+  std::shared_ptr<JobFund> fund_;
   uint64_t started_ns_ = 0;  // by the thread's CPU clock
   uint64_t cpu_ns_ = 0;
   size_t bytes_ = 0;  // memory it holds

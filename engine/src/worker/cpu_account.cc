@@ -59,8 +59,8 @@ EntryAccount CpuAccount::OpenForV8(bool starting) const {
 }
 
 uint64_t CpuAccount::JobBudget(uint32_t serial, bool starting) const {
-  uint64_t left = starting ? kStartupNs : call_limit_ns_;
-  if (calls_.Find(serial) != nullptr) left = Open(serial, starting).budget_ns;
+  const bool is_of_no_call = serial == 0 && !starting;
+  const uint64_t left = is_of_no_call ? call_limit_ns_ : Open(serial, starting).budget_ns;
   // The rest is for the code that handles the failure of a job that runs out of time.
   return left / 10 * 9;
 }

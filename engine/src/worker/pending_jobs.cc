@@ -10,12 +10,21 @@ bool PendingJobs::HasRoomFor(size_t bytes) const {
 }
 
 void PendingJobs::Add(Pending pending, size_t bytes, uint64_t budget_ns) {
-  pending.job->budget_ns_ = budget_ns;
+  std::shared_ptr<JobFund> fund = FundOf(pending.call);
+  fund->allowed_ns.store(fund->booked_ns + budget_ns, std::memory_order_relaxed);
+  pending.job->fund_ = std::move(fund);
   pending.job->bytes_ = bytes;
   bytes_ += bytes;
   uint32_t id = next_id_++;
   jobs_.emplace(id, std::move(pending));
   waiting_.push_back(id);
+}
+
+std::shared_ptr<JobFund> PendingJobs::FundOf(uint32_t call) const {
+  for (const auto& [id, pending] : jobs_) {
+    if (pending.call == call) return pending.job->fund_;
+  }
+  return std::make_shared<JobFund>();
 }
 
 void PendingJobs::PushTo(Jobs& pool, const std::weak_ptr<Worker>& worker) {
@@ -33,7 +42,13 @@ const PendingJobs::Pending* PendingJobs::Find(uint32_t id) const {
 
 uint64_t PendingJobs::CostOf(const Pending& pending) {
   const Job& job = *pending.job;
-  return job.expired() ? std::min(job.cpu_ns(), job.budget_ns_) : job.cpu_ns();
+  return job.cpu_ns() - (job.expired() ? std::min(job.cpu_ns(), job.excess_ns_) : 0);
+}
+
+void PendingJobs::Settle(const Pending& pending, uint64_t budget_ns) {
+  JobFund& fund = *pending.job->fund_;
+  fund.booked_ns += pending.job->cpu_ns();
+  fund.allowed_ns.store(fund.booked_ns + budget_ns, std::memory_order_relaxed);
 }
 
 std::optional<PendingJobs::Pending> PendingJobs::Take(uint32_t id) {

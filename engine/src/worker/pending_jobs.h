@@ -33,15 +33,17 @@ class PendingJobs final {
 
   // True if one more job that holds `bytes` of memory fits.
   bool HasRoomFor(size_t bytes) const;
-  // The job gets `budget_ns` of CPU time and waits for PushTo().
+  // The job waits for PushTo(). It and the others of its call may use `budget_ns` more together.
   void Add(Pending pending, size_t bytes, uint64_t budget_ns);
   // Gives waiting jobs to the pool, a few at a time, so that every worker gets its turn.
   void PushTo(Jobs& pool, const std::weak_ptr<Worker>& worker);
 
   // Null when the job was dropped.
   const Pending* Find(uint32_t id) const;
-  // The CPU time to charge for a finished job. A job stopped at its budget may overrun it a little; that part is free.
+  // The CPU time to charge for a finished job. A job that was stopped may overrun a little; that part is free.
   static uint64_t CostOf(const Pending& pending);
+  // Notes that it has been charged, and that the call now has `budget_ns` left for its jobs.
+  static void Settle(const Pending& pending, uint64_t budget_ns);
   // Removes a finished job.
   std::optional<Pending> Take(uint32_t id);
 
@@ -51,6 +53,8 @@ class PendingJobs final {
   void DropAll();
 
  private:
+  std::shared_ptr<JobFund> FundOf(uint32_t call) const;
+
   static constexpr size_t kInPool = 2;
   static constexpr size_t kMaxJobs = 64;
   static constexpr size_t kMaxBytes = size_t{64} << 20;

@@ -83,6 +83,7 @@ uint32_t Worker::ChargeJob(uint32_t id) {
   const uint32_t serial = pending->call;
   const EntryAccount account = cpu_.Open(serial, IsStarting());
   cpu_.BookJob(serial, cost);
+  PendingJobs::Settle(*pending, cpu_.JobBudget(serial, IsStarting()));
   if (cost > account.budget_ns && (serial != 0 || account.starting)) {
     condemned_ = TooMuchCpu(account.used_ns + cost, account.limit_ns);
   }

@@ -2,6 +2,7 @@
 import { cases as agreeing } from "./agreeing.js";
 import { cases as buffer } from "./buffer.js";
 import { cases as certificates } from "./certificates.js";
+import { cases as edges } from "./edges.js";
 import { cases as files } from "./files.js";
 import { cases as inspecting } from "./inspecting.js";
 import { cases as keys } from "./keys.js";
@@ -14,7 +15,7 @@ import { cases as utility } from "./utility.js";
 import { cases as zipping } from "./zipping.js";
 
 const suites = {
-  agreeing, buffer, certificates, files, inspecting, keys, odd_arguments: oddArguments, signing, small, unpacking, utility, zipping,
+  agreeing, buffer, certificates, edges, files, inspecting, keys, odd_arguments: oddArguments, signing, small, unpacking, utility, zipping,
 };
 
 export default {
