@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.api.callers import Scope
-from atoll.api.cloudflare import ACCOUNT, NO_ROUTE, CloudflareRefusal, envelope, paged, read_v4
+from atoll.api.cloudflare import ACCOUNT, CloudflareRefusal, envelope, paged, read_v4
 from atoll.api.refusals import ApiCode, Refused
 from atoll.api.routes import Route, caller_of
 from atoll.control.checks.body import DeployBody
@@ -53,7 +53,6 @@ class ScriptsApi:
             Route("PATCH", f"{SCRIPT}/script-settings", self.patch, deploy, "Change settings without a version"),
             Route("GET", f"{SCRIPT}/subdomain", self.subdomain, read, "The own host of a worker"),
             Route("POST", f"{SCRIPT}/subdomain", self.set_subdomain, deploy, "The own host of a worker: always on"),
-            Route("POST", f"{SCRIPT}/tails", self.tail, Scope.LOGS, "Live logs: refused, `atoll tail` has them"),
             Route("GET", SERVICE, self.service, read, "A worker, as a service"),
             Route("DELETE", SERVICE, self.delete, deploy, "Delete a worker"),
             Route("GET", f"{ACCOUNT}/workers/workers", self.workers, read, "The workers of an account"),
@@ -119,10 +118,6 @@ class ScriptsApi:
     async def set_subdomain(self, request: Request) -> Response:
         await read_v4(request, dict[str, Any])
         return await self.subdomain(request)
-
-    async def tail(self, request: Request) -> Response:
-        name = self._find(request).name
-        raise CloudflareRefusal(400, NO_ROUTE, "`wrangler tail` is not part of Atoll", f"use `atoll tail {name}`")
 
     async def service(self, request: Request) -> Response:
         return envelope(views.service(self._find(request, 10090)))
