@@ -87,9 +87,7 @@ def listeners(strict: Atoll, token: str) -> int:
     return int(found[1])
 
 
-def test_pretty_records_of_calls_arrive(
-    wrangler: Wrangler, strict: Atoll, tailed: str, tmp_path: Path
-) -> None:
+def test_pretty_records_of_calls_arrive(wrangler: Wrangler, strict: Atoll, tailed: str, tmp_path: Path) -> None:
     with tailing(wrangler, tmp_path, tailed, "--format", "pretty") as tail:
         tail.until("waiting for logs")
         strict.get(tailed, "/quiet")
@@ -117,7 +115,7 @@ def test_json_records_pass_the_filters_and_end_with_the_worker(
         tail.until("\n}")
         item = json.loads(tail.output)
         assert item["event"]["request"]["headers"]["x-mine"] == "yes" and item["outcome"] == "exception"
-        assert [line["message"][0] for line in item["logs"]][0] == "said at /throws"
+        assert next(line["message"][0] for line in item["logs"]) == "said at /throws"
         wrangler.ask("DELETE", f"/accounts/{wrangler.account}/workers/scripts/{name}")
         assert tail.process.wait(30) == 0
 

@@ -54,7 +54,9 @@ class CloudflareMessages:
             Route("POST", messages, self.push, change, "Send a message"),
             Route("POST", f"{messages}/batch", self.push_many, change, "Send messages"),
             Route("POST", f"{messages}/pull", self.pull, change, "Take messages for a time"),
-            Route("POST", f"{messages}/ack", self.settle, change, "Delete taken messages, or have them delivered again"),
+            Route(
+                "POST", f"{messages}/ack", self.settle, change, "Delete taken messages, or have them delivered again"
+            ),
         ]
 
     async def push(self, request: Request) -> Response:

@@ -246,7 +246,11 @@ class CloudflareQueues:
             )
         ]
         consumers = self._consumers(queue)
-        settings = {"delivery_delay": queue.delay, "delivery_paused": queue.paused, "message_retention_period": queue.retention}
+        settings = {
+            "delivery_delay": queue.delay,
+            "delivery_paused": queue.paused,
+            "message_retention_period": queue.retention,
+        }
         return {
             "queue_id": queue.name,
             "queue_name": queue.name,

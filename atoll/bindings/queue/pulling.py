@@ -113,9 +113,7 @@ class Pulling:
         settings = settings_of(queue)
         size = wanted.batch_size if wanted.batch_size is not None else settings.batch_size
         hidden = (
-            wanted.visibility_timeout_ms
-            if wanted.visibility_timeout_ms is not None
-            else settings.visibility_timeout_ms
+            wanted.visibility_timeout_ms if wanted.visibility_timeout_ms is not None else settings.visibility_timeout_ms
         )
         for name, value in (("batch_size", size), ("visibility_timeout_ms", hidden)):
             low, high = BOUNDS[name]

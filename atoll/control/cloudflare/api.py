@@ -13,11 +13,15 @@ from atoll.api.work import Work
 from atoll.bindings.base import Binding
 from atoll.config import Settings
 from atoll.control.access.access import Access
+from atoll.control.cloudflare.account_hosts import HostsOfAccount
 from atoll.control.cloudflare.accounts import AccountsApi
+from atoll.control.cloudflare.beta import BetaWorkers
+from atoll.control.cloudflare.beta_versions import BetaVersions
 from atoll.control.cloudflare.callers import Accounts, CloudflareBoundary
 from atoll.control.cloudflare.changes import Changes
 from atoll.control.cloudflare.drafts import BindingTypes
 from atoll.control.cloudflare.hosts import HostsOfScripts
+from atoll.control.cloudflare.labels import Labels
 from atoll.control.cloudflare.scripts import ScriptsApi
 from atoll.control.cloudflare.secrets import SecretsOfScripts
 from atoll.control.cloudflare.tails import TailsOfScripts
@@ -50,13 +54,18 @@ class CloudflareApi:
         accounts = Accounts(parts.access)
         changes = Changes(deployer)
         tools = CloudflareTools(parts.access.audit, changes.make, deployer.find, deployer.all)
+        labels = Labels(parts.store)
+        versions = VersionsOfScripts(deployer, parts.store, types, max_body(parts.settings))
         self._tails = TailsOfScripts(deployer, parts.live, parts.logs, parts.settings)
         self.routes: list[Route] = [
             *AccountsApi(accounts).routes(),
             *ScriptsApi(deployer, changes, types, max_body(parts.settings), parts.address).routes(),
-            *VersionsOfScripts(deployer, parts.store, types, max_body(parts.settings)).routes(),
+            *versions.routes(),
+            *BetaWorkers(deployer, changes, labels, parts.address).routes(),
+            *BetaVersions(deployer, parts.store, types, labels, versions, max_body(parts.settings)).routes(),
             *SecretsOfScripts(deployer, parts.store).routes(),
             *HostsOfScripts(deployer, changes).routes(),
+            *HostsOfAccount(deployer, changes, labels).routes(),
             *self._tails.routes(),
         ]
         for kind, part in cloudflare_parts().items():

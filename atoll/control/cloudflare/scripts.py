@@ -55,9 +55,6 @@ class ScriptsApi:
             Route("POST", f"{SCRIPT}/subdomain", self.set_subdomain, deploy, "The own host of a worker: always on"),
             Route("GET", SERVICE, self.service, read, "A worker, as a service"),
             Route("DELETE", SERVICE, self.delete, deploy, "Delete a worker"),
-            Route("GET", f"{ACCOUNT}/workers/workers", self.workers, read, "The workers of an account"),
-            Route("GET", WORKER, self.worker, read, "A worker"),
-            Route("DELETE", WORKER, self.delete, deploy, "Delete a worker"),
         ]
 
     def _find(self, request: Request, code: int = 10007) -> Deployment:
@@ -71,10 +68,6 @@ class ScriptsApi:
 
     async def list(self, request: Request) -> Response:
         return paged(request, [views.script(each) for each in self._deployer.all(caller_of(request).tenant)])
-
-    async def workers(self, request: Request) -> Response:
-        found = self._deployer.all(caller_of(request).tenant)
-        return paged(request, [views.worker(each, self._deployer, self._address()) for each in found])
 
     async def put(self, request: Request) -> Response:
         caller, name = caller_of(request), request.path_params["script"]
@@ -121,6 +114,3 @@ class ScriptsApi:
 
     async def service(self, request: Request) -> Response:
         return envelope(views.service(self._find(request, 10090)))
-
-    async def worker(self, request: Request) -> Response:
-        return envelope(views.worker(self._find(request), self._deployer, self._address()))

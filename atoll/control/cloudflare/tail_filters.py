@@ -39,7 +39,6 @@ class TailFilter(Struct, rename={"script_version": "scriptVersion"}):
     script_version: str | UnsetType = UNSET
 
 
-
 class WantedTail(Struct):
     filters: list[TailFilter] = []
 
