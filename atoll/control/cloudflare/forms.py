@@ -29,6 +29,7 @@ from atoll.offload.jobs import Buffer, Job, Result
 from atoll.workers import Module
 
 UNPACK: Final = Job("atoll.control.cloudflare.forms:unpack_job", seconds=20)
+FILES: Final = ("files", "files[]")  # the name of all parts in forms of SDKs: a file's own name is that of its module
 NAMED: Final = " modules"  # no field of an upload: names and types of its modules, on their way from a job
 PYTHON: Final = ("text/x-python", "text/x-python-requirement")
 
@@ -134,7 +135,8 @@ def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
                 raise bad_body("the form has two parts named `metadata`")
             form = UploadForm(_metadata(part))
             continue
-        path, shown = part.name.removeprefix("./"), part.name[:80]  # wrangler names modules as they are imported
+        name = part.filename if part.name in FILES else part.name
+        path, shown = name.removeprefix("./"), name[:80]  # wrangler names modules as they are imported
         if not part.is_file:
             raise bad_body(f"the part {shown!r} is not a file")
         if path in modules or path in maps:
@@ -144,7 +146,7 @@ def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
         if part.media == SOURCE_MAP:
             maps[path.removesuffix(".map")] = part.content
         else:
-            modules[path] = checked_source(path, part.content, kind_of_part(part))
+            modules[path] = checked_source(path, part.content, kind_of_part(part._replace(name=path)))
     if form is None:
         raise bad_body("the form has no part `metadata`")
     return UploadForm(form.metadata, list(modules.values()), maps)
