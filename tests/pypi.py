@@ -12,7 +12,9 @@ from pathlib import Path
 from tests.npm import NoRegistry
 
 SECONDS = 150
-NETWORK = re.compile(r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|SSLError|No matching distribution")
+NETWORK = re.compile(
+    r"NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|SSLError|No matching distribution"
+)
 
 
 def install(requirement: str, folder: Path) -> Path:

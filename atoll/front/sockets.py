@@ -64,7 +64,8 @@ def begin_socket(connection: ClientLine, head: bytes) -> bool:
     exchange = SocketExchange(connection, version, call_head, key, offers)
     connection.exchange = exchange
     connection.framing.kept = None
-    if control is not None:
+    if version is None:
+        assert control is not None
         exchange.call = control.open(call_head, exchange, (connection.peer.client(call_head), 0))
     else:
         exchange.call = shared.pool.call(version, call_head, b"", False, exchange)
@@ -102,9 +103,7 @@ class SocketExchange(ClientExchange):
 
     __slots__ = ("key", "line", "offers", "socket")
 
-    def __init__(
-        self, connection: ClientLine, version: Version | None, head: bytes, key: bytes, offers: bytes
-    ) -> None:
+    def __init__(self, connection: ClientLine, version: Version | None, head: bytes, key: bytes, offers: bytes) -> None:
         super().__init__(connection, connection.shared, version, head, 1, False, False)
         self.line = connection
         self.key = key

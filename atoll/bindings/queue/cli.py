@@ -44,7 +44,8 @@ def list_queues(client: Client, as_json: bool) -> None:
         show_json(found)
         return
     rows = [
-        (queue["name"], queue["consumer"] or ("HTTP" if queue["pulls"] else "nobody"), queue["waiting"], queue["delayed"], queue["leased"],
+        (queue["name"], queue["consumer"] or ("HTTP" if queue["pulls"] else "nobody"),
+         queue["waiting"], queue["delayed"], queue["leased"],
          "paused" if queue["paused"] else "")
         for queue in found
     ]  # fmt: skip

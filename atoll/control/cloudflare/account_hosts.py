@@ -117,7 +117,7 @@ class HostsOfAccount:
     # Custom domains
 
     def _shown(self, host: str, worker: Deployment) -> dict[str, Any]:
-        zones = self._labels.of(worker).get(ZONES) or {}
+        zones: dict[str, dict[str, Any]] = self._labels.of(worker).get(ZONES) or {}
         usual = {"zone_id": hashed(f"zone {host}"), "zone_name": host}
         cert = {"cert_id": hashed(f"certificate {host}"), "enabled": True, "previews_enabled": False}
         return domain_of(host, worker.name) | cert | usual | zones.get(host, {})

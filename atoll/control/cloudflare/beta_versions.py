@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -137,7 +137,7 @@ class BetaVersions:
             "bindings": self._bindings(found, labels, bool(text)),
         }  # fmt: skip
 
-    def _bindings(self, found: Deployment, labels: VersionLabels, is_known: bool) -> list[dict[str, Any]]:
+    def _bindings(self, found: Deployment, labels: VersionLabels, is_known: bool) -> Sequence[dict[str, Any]]:
         """In the order in which they were sent, each with what was sent of it."""
         shown = {each["name"]: each for each in self._types.shown(found.version)}
         return [{**shown.get(each["name"], {}), **each} for each in labels.bindings] if is_known else [*shown.values()]

@@ -187,7 +187,7 @@ def _encoded(found: Sequence[tuple[dict[str, Any], LogEntry]]) -> list[str]:
 
 def _notice(kind: str, message: str) -> str:
     """A message about the tail itself."""
-    item = {
+    item: dict[str, Any] = {
         "outcome": "ok", "scriptName": None, "exceptions": [], "logs": [], "eventTimestamp": int(time.time() * 1000),
         "event": {"type": kind, "message": message},
     }  # fmt: skip

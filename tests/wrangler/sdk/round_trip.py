@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 
 from cloudflare import Cloudflare, ConflictError, NotFoundError
 
@@ -104,4 +105,4 @@ client.r2.buckets.delete("py-bucket", account_id=account)
 client.d1.database.delete(database.uuid, account_id=account)
 client.kv.namespaces.delete(space.id, account_id=account)
 told["left"] = [w.name for w in client.workers.beta.workers.list(account_id=account) if w.name == name]
-print(json.dumps(told))
+sys.stdout.write(json.dumps(told))
