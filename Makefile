@@ -33,7 +33,7 @@ test: check
 
 # Build sites of seven frameworks with their own tools, deploy them, and test them; `make test` has two of them
 test-frameworks: dev
-	FRAMEWORKS=all $(BIN)/python -m pytest tests/e2e/test_built_frameworks.py
+	FRAMEWORKS=all $(BIN)/python -m pytest tests/e2e/test_built_frameworks.py tests/wrangler/test_created_projects.py
 
 # Run packages from npm in workers and in Node, and compare; `make test` has a quarter of them
 test-packages: dev

@@ -110,9 +110,14 @@ def told(refused: Refused) -> str:
     return text
 
 
-async def read_v4(request: Request, shape: type[T], *, limit: int = SMALL_BODY) -> T:
-    """A JSON body of a shape. Unknown fields are ignored, and so is the Content-Type: wrangler sends none with some."""
+async def read_v4(request: Request, shape: type[T], *, limit: int = SMALL_BODY, empty: T | None = None) -> T:
+    """A JSON body of a shape. Unknown fields are ignored, and so is the Content-Type: wrangler sends none with some.
+
+    `empty` is what no body means, if it may be missing.
+    """
     raw = await read_body(request, limit)
+    if not raw and empty is not None:
+        return empty
     try:
         with unwatched(len(raw)):
             return msgspec.json.decode(raw, type=shape)

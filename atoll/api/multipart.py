@@ -31,6 +31,7 @@ class Part(NamedTuple):
     is_file: bool
     media: str
     content: bytes
+    filename: str = ""
 
 
 def form_parts(raw: bytes, boundary: bytes) -> Iterator[Part]:
@@ -62,7 +63,8 @@ def _part(data: bytes) -> Part:
     except UnicodeDecodeError:
         raise _no_form("the name of a part is not UTF-8") from None
     media = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
-    return Part(name, b"filename" in options, media, data[end + 4 :])
+    filename = options.get(b"filename", b"").decode("utf-8", "replace")
+    return Part(name, b"filename" in options, media, data[end + 4 :], filename)
 
 
 def _header(line: bytes) -> tuple[bytes, bytes]:

@@ -75,6 +75,7 @@ class ControlApi:
         deployer.maps.run = lambda job, data, args, tenant: work.offload.run(job, data, args, tenant=tenant)
         self._port = parts.port
         workers = WorkersApi(settings, deployer, self.url_of)
+        live = LogsApi(deployer.find, parts.logs, deployer.maps)
         self.routes: list[Route] = [
             *NodeApi(settings, deployer, parts.stats, parts.pool_report, self.url_of).routes(),
             *workers.routes(),
@@ -86,13 +87,13 @@ class ControlApi:
             *HostsApi(deployer, access).routes(),
             *TokensApi(access.tokens, access.tenants, access.audit, access.clock).routes(),
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
-            *LogsApi(deployer.find, parts.logs, deployer.maps).routes(),
+            *live.routes(),
             *ErrorsApi(deployer.find, deployer.name_of, parts.logs).routes(),
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)
         boundary = Boundary(parts.is_control, access.gate.identify, work)
-        shared = work, parts.is_control, lambda: self.address, parts.kinds
+        shared = work, parts.is_control, lambda: self.address, parts.kinds, parts.logs, live
         self.cloudflare = CloudflareApi(CloudflareParts(settings, deployer, parts.store, access, *shared))
         mounted = [*boundary.mount(self.routes), *self.cloudflare.mount()]
         self.app = Starlette(routes=mounted, exception_handlers={HTTPException: _no_route})

@@ -45,10 +45,21 @@ class Control:
         self, head: bytes, minor: int, body: bytes, ended: bool, caller: CallListener, address: tuple[str, int]
     ) -> ControlCall:
         call = ControlCall(caller, body, ended)
+        self._add(call, scope_of(head, minor, address))
+        return call
+
+    def open(self, head: bytes, caller: CallListener, address: tuple[str, int]) -> ControlCall:
+        """A call for a request that asks for a WebSocket."""
+        from atoll.front.control_sockets import ControlSocket, socket_scope
+
+        call = ControlSocket(caller)
+        self._add(call, socket_scope(scope_of(head, 1, address)))
+        return call
+
+    def _add(self, call: ControlCall, scope: Message) -> None:
         if not self.waiting:
             asyncio.get_running_loop().call_soon(self._start)
-        self.waiting.append((call, scope_of(head, minor, address)))
-        return call
+        self.waiting.append((call, scope))
 
     def _start(self) -> None:
         """Start a few of the waiting calls. Their first steps all run in the next turn of the event loop."""
@@ -132,7 +143,7 @@ class ControlCall:
     def refuse(self, failure: Failure) -> None:
         self.cancel()
 
-    def hear(self, messages: int) -> None: ...  # the control API has no WebSockets
+    def hear(self, messages: int) -> None: ...  # of a WebSocket: what clients say is dropped
 
     # The application side
 

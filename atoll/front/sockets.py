@@ -32,6 +32,7 @@ from atoll.workers import Version
 log = logging.getLogger("atoll.front")
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+CONTROL_SOCKETS = b"/client/v4/"  # the control API has WebSockets below this path only
 MAX_UNREAD = 64 << 10  # bytes that a client has not read; beyond that, its pings wait until it reads
 TOO_MUCH = "the WebSockets of this tenant hold too many bytes of unfinished or unread messages"
 OURS = (b"sec-websocket-accept", b"sec-websocket-extensions", b"sec-websocket-key", b"sec-websocket-version")
@@ -40,12 +41,16 @@ DEFLATE = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client
 
 
 def begin_socket(connection: ClientLine, head: bytes) -> bool:
-    """Call the worker with a request for a WebSocket. False if no worker matches. Raises Rejection."""
+    """Call the worker or the control API with a request for a WebSocket. False if neither has it. Raises Rejection."""
     shared = connection.shared
     _, host, target, minor, call_head = request_head(head, shared.bounds.url_bytes, connection.peer)
     version = shared.router.find(host, target, head)
+    control = None
     if version is None:
-        return False
+        control = shared.control
+        if control is None or not shared.router.is_control(host) or not target.startswith(CONTROL_SOCKETS):
+            return False
+        call_head = request_head(head, shared.bounds.url_bytes)[4]  # it applies its own rules for proxies
     lower = head.lower()
     if header(lower, b"sec-websocket-version") != b"13":
         raise Rejection(426, "only version 13 of the WebSocket protocol is supported")
@@ -59,7 +64,11 @@ def begin_socket(connection: ClientLine, head: bytes) -> bool:
     exchange = SocketExchange(connection, version, call_head, key, offers)
     connection.exchange = exchange
     connection.framing.kept = None
-    exchange.call = shared.pool.call(version, call_head, b"", False, exchange)
+    if version is None:
+        assert control is not None
+        exchange.call = control.open(call_head, exchange, (connection.peer.client(call_head), 0))
+    else:
+        exchange.call = shared.pool.call(version, call_head, b"", False, exchange)
     return True
 
 
@@ -94,7 +103,7 @@ class SocketExchange(ClientExchange):
 
     __slots__ = ("key", "line", "offers", "socket")
 
-    def __init__(self, connection: ClientLine, version: Version, head: bytes, key: bytes, offers: bytes) -> None:
+    def __init__(self, connection: ClientLine, version: Version | None, head: bytes, key: bytes, offers: bytes) -> None:
         super().__init__(connection, connection.shared, version, head, 1, False, False)
         self.line = connection
         self.key = key
@@ -183,13 +192,15 @@ class Socket(asyncio.Protocol):
     )
 
     def __init__(self, exchange: SocketExchange, codec: Codec, handed: HandedSocket | None) -> None:
-        assert exchange.call is not None and exchange.version is not None
+        assert exchange.call is not None
         self.shared = exchange.shared
-        self.tenant = exchange.version.tenant
+        self.tenant = exchange.tenant
         self.transport = exchange.connection.transport
         self.call: SocketCall = handed if handed is not None else exchange.call
         self.codec = codec
         self.upload = Messages(self.call, WINDOW if handed is None else handed.window)
+        if exchange.version is None:
+            codec.allow_unmasked()
         codec.is_manual = handed is not None and handed.is_manual
         self.download = ClientDownload(self.call, False, self.shared.holdings, self.tenant)
         self.unread = 0  # bytes that a client which does not read holds

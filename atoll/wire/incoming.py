@@ -58,12 +58,13 @@ class Incoming:
     __slots__ = (
         "_at", "_content", "_controls", "_controls_since", "_fragments", "_inflater", "_input", "_is_inside",
         "_is_last", "_is_masked", "_is_open", "_is_packed", "_is_swollen", "_kind", "_left", "_mask", "_packed",
-        "_utf8", "_window", "_wire", "close", "found", "is_hungry", "messages", "ping",
+        "_utf8", "_window", "_wire", "close", "found", "is_hungry", "is_strict", "messages", "ping",
     )  # fmt: skip
 
     def __init__(self, is_masked: bool, window: int) -> None:
         """`is_masked`: the peer is a client. `window`: bits of its deflate window, 0 without deflate."""
         self._is_masked = is_masked
+        self.is_strict = True  # a frame without the mask that the peer owes is an error
         self._window = window
         # Results
         self.found: list[bytes | bytearray] = []  # messages, each with its header for an engine
@@ -150,8 +151,11 @@ class Incoming:
             return False
         first = data[at]
         second = data[at + 1]
-        if (second & 0x80 != 0) is not self._is_masked:
-            raise Broken(PROTOCOL_ERROR, "incorrect masking")
+        is_masked = second & 0x80 != 0
+        if is_masked is not self._is_masked:
+            if self.is_strict:
+                raise Broken(PROTOCOL_ERROR, "incorrect masking")
+            self._is_masked = is_masked  # it is read again with each frame
         opcode = first & 0x0F
         length = second & 0x7F
         if opcode >= _CLOSE:

@@ -135,6 +135,10 @@ class Codec:
         """Received bytes that are buffered."""
         return self._incoming.held
 
+    def allow_unmasked(self) -> None:
+        """Read frames of a client that has not masked them: the first one of `wrangler tail` is such a frame."""
+        self._incoming.is_strict = False
+
     # --- the peer ---
 
     def feed(self, data: bytes) -> None:

@@ -25,6 +25,7 @@ from atoll.bindings.queue.limits import (
     checked_queue_name,
     refuse_one_more,
 )
+from atoll.bindings.queue.pulling import Pulling, PullSettings
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.clock import iso_time
 from atoll.errors import InvalidArgument
@@ -50,6 +51,7 @@ class QueueAnswer(msgspec.Struct):
     dropped: int  # messages that failed too often and had no dead-letter queue
     retention_seconds: int
     created_at: str
+    pulls: bool  # a consumer pulls its messages over HTTP
 
 
 class QueuesAnswer(msgspec.Struct, omit_defaults=True):
@@ -103,6 +105,7 @@ class QueuesApi:
         self._store = store
         self._triggers = triggers
         self._audit = audit
+        self._pulling = Pulling(store, triggers)
 
     def routes(self) -> list[Route]:
         one = "/api/queues/{queue}"
@@ -127,6 +130,11 @@ class QueuesApi:
                 "POST", f"{one}/messages", self.send, deploy, "Send messages", takes=PostedMessages, gives=Posted,
                 status=201,
             ),
+            Route(
+                "PUT", f"{one}/pull", self.allow_pull, deploy, "Let a consumer pull messages over HTTP",
+                takes=PullSettings, gives=QueueAnswer,
+            ),
+            Route("DELETE", f"{one}/pull", self.forbid_pull, deploy, "Let no consumer pull", gives=QueueAnswer),
             Route("POST", f"{one}/pause", self.pause, deploy, "Pause delivery", gives=QueueAnswer),
             Route("POST", f"{one}/resume", self.resume, deploy, "Resume delivery", gives=QueueAnswer),
             Route("POST", f"{one}/purge", self.purge, deploy, "Delete all messages that no consumer has", gives=Purged),
@@ -196,7 +204,7 @@ class QueuesApi:
         posted = await read_shape(request, PostedMessages, limit=4 * MAX_BATCH_BYTES)
         if not 1 <= len(posted.messages) <= MAX_BATCH:
             raise bad_body(f"`messages` has {len(posted.messages)} entries, but must have from 1 to {MAX_BATCH}")
-        messages = [_message(message) for message in posted.messages]
+        messages = [message_of(message) for message in posted.messages]
         size = sum(len(message.body) for message in messages)
         if len(messages) > 1 and size > MAX_BATCH_BYTES:
             raise bad_body(f"batch size of {size} bytes exceeds limit of {MAX_BATCH_BYTES}", "send them in parts")
@@ -208,6 +216,18 @@ class QueuesApi:
 
     async def resume(self, request: Request) -> Response:
         return await self._set_paused(request, False)
+
+    async def allow_pull(self, request: Request) -> Response:
+        queue, settings = await self._found(request), await read_shape(request, PullSettings)
+        await self._audit.note(caller_of(request), "queue.pull", queue.name)
+        await self._pulling.allow(queue, settings)
+        return await self.show(request)
+
+    async def forbid_pull(self, request: Request) -> Response:
+        queue = await self._found(request)
+        await self._audit.note(caller_of(request), "queue.pull", queue.name, "off")
+        await self._pulling.forbid(queue)
+        return await self.show(request)
 
     async def purge(self, request: Request) -> Response:
         queue = await self._found(request)
@@ -241,6 +261,7 @@ class QueuesApi:
             dropped=queue.dropped,
             retention_seconds=queue.retention,
             created_at=iso_time(queue.created_at),
+            pulls=bool(queue.pull),
         )
 
 
@@ -270,7 +291,7 @@ def _shown_message(message: Waiting) -> MessageAnswer:
     )
 
 
-def _message(posted: PostedMessage) -> NewMessage:
+def message_of(posted: PostedMessage) -> NewMessage:
     body = msgspec.json.format(bytes(posted.body), indent=-1)  # without whitespace, and without decoding it
     if posted.content_type in ("text", "bytes") and body.startswith(b'"'):
         try:

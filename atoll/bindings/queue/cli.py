@@ -44,7 +44,8 @@ def list_queues(client: Client, as_json: bool) -> None:
         show_json(found)
         return
     rows = [
-        (queue["name"], queue["consumer"] or "nobody", queue["waiting"], queue["delayed"], queue["leased"],
+        (queue["name"], queue["consumer"] or ("HTTP" if queue["pulls"] else "nobody"),
+         queue["waiting"], queue["delayed"], queue["leased"],
          "paused" if queue["paused"] else "")
         for queue in found
     ]  # fmt: skip
@@ -119,6 +120,43 @@ def resume(client: Client, queue: str, as_json: bool) -> None:
     """Resume delivery."""
     client.post(_at(queue, "resume"))
     done(f"{queue} delivers again", as_json, queue=queue, paused=False)
+
+
+@queues.command("allow-pull")
+@click.argument("queue")
+@click.option("--off", is_flag=True, help="Let no consumer pull.")
+@click.option("--batch-size", type=int, help="Messages of a pull that names no number.")
+@click.option("--retries", type=int, help="Deliveries after the first.")
+@click.option("--retry-delay", type=int, metavar="SECONDS", help="Until a message that is to be retried is due.")
+@click.option("--visibility", type=int, metavar="SECONDS", help="For how long a pulled message is hidden.")
+@click.option("--dead-letters", metavar="QUEUE", help="Where messages go after the last retry.")
+@node_options
+@json_option
+def allow_pull(
+    client: Client,
+    queue: str,
+    off: bool,
+    batch_size: int | None,
+    retries: int | None,
+    retry_delay: int | None,
+    visibility: int | None,
+    dead_letters: str | None,
+    as_json: bool,
+) -> None:
+    """Let a program pull the messages over HTTP, instead of a worker that consumes them."""
+    wanted = {
+        "batch_size": batch_size, "max_retries": retries, "retry_delay": retry_delay,
+        "visibility_timeout_ms": None if visibility is None else visibility * 1000, "dead_letter_queue": dead_letters,
+    }  # fmt: skip
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if off and given:
+        fail("--off takes no settings", f"`atoll queues allow-pull {queue} --off`")
+    if off:
+        client.delete(_at(queue, "pull"))
+        done(f"nobody pulls from {queue} any more", as_json, queue=queue, pulls=False)
+        return
+    client.put(_at(queue, "pull"), given)
+    done(f"{queue} can be pulled from", as_json, queue=queue, pulls=True)
 
 
 @queues.command("purge")

@@ -15,14 +15,17 @@ from atoll.api.cloudflare import ACCOUNT, CloudflareRefusal, CloudflareTools, en
 from atoll.api.refusals import Refused, bad_body
 from atoll.api.routes import Route, caller_of
 from atoll.bindings.queue.admin import checked_retention
+from atoll.bindings.queue.bounds import MAX_DELAY
+from atoll.bindings.queue.cloudflare_messages import CloudflareMessages, found_queue
 from atoll.bindings.queue.entries import QueueConsumer
 from atoll.bindings.queue.limits import checked_queue_name, refuse_one_more
 from atoll.bindings.queue.ops import QueueBinding
+from atoll.bindings.queue.pulling import Pulling, PullSettings, settings_of
 from atoll.bindings.queue.store import RETENTION, Queue
 from atoll.clock import iso_time
 from atoll.errors import InvalidArgument
 
-NO_QUEUE, TAKEN, NO_CONSUMER = 11000, 11009, 11001
+TAKEN, NO_CONSUMER = 11009, 11001
 FIELD = "queue_consumers"
 
 
@@ -43,6 +46,7 @@ class ConsumerSettings(Struct):
     max_wait_time_ms: int | None = None
     max_concurrency: int | None = None
     retry_delay: int | None = None
+    visibility_timeout_ms: int | None = None
 
 
 class WantedConsumer(Struct):
@@ -57,6 +61,7 @@ class CloudflareQueues:
     def __init__(self, binding: QueueBinding, tools: CloudflareTools) -> None:
         self._store = binding.store
         self._triggers = binding.trigger
+        self._pulling = Pulling(binding.store, binding.trigger)
         self._tools = tools
 
     def routes(self) -> list[Route]:
@@ -74,18 +79,16 @@ class CloudflareQueues:
                 "GET", f"{one}/purge", self.purged, read, "Whether a purge is under way: never, a purge is immediate"
             ),
             Route("POST", f"{one}/purge", self.purge, change, "Delete all messages that no consumer has"),
+            *CloudflareMessages(self._store, self._pulling, self._tools.audit).routes(),
             Route("GET", consumers, self.consumers, read, "The consumer of a queue"),
+            Route("GET", consumer, self.consumer, read, "The consumer of a queue"),
             Route("POST", consumers, self.add, change, "Let a worker consume a queue"),
             Route("PUT", consumer, self.add, change, "Change how a worker consumes a queue"),
             Route("DELETE", consumer, self.remove, change, "Let a worker consume a queue no more"),
         ]
 
     async def _find(self, request: Request) -> Queue:
-        name = request.path_params["queue"]
-        queue = await self._store.find(caller_of(request).tenant, name)
-        if queue is None:
-            raise CloudflareRefusal(404, NO_QUEUE, f"there is no queue `{name[:80]}`")
-        return queue
+        return await found_queue(self._store, request)
 
     async def list(self, request: Request) -> Response:
         tenant, names = caller_of(request).tenant, request.query_params.getlist("name")
@@ -107,7 +110,8 @@ class CloudflareQueues:
             raise CloudflareRefusal(409, TAKEN, f"a queue named `{name}` already exists")
         await refuse_one_more(self._store, caller.tenant)
         await self._tools.audit.note(caller, "queue.create", name)
-        return envelope(self._shown(await self._store.ensure(caller.tenant, name, retention)))
+        queue = await self._store.ensure(caller.tenant, name, retention)
+        return envelope(self._shown(await self._set(queue, settings)))
 
     async def show(self, request: Request) -> Response:
         return envelope(self._shown(await self._find(request)))
@@ -125,9 +129,18 @@ class CloudflareQueues:
         if settings.delivery_paused is not None:
             paused = settings.delivery_paused
             await self._tools.audit.note(caller_of(request), "queue.pause" if paused else "queue.resume", queue.name)
-            await self._store.pause(queue.id, paused)
-            queue = queue._replace(paused=paused)
-        return envelope(self._shown(queue))
+        return envelope(self._shown(await self._set(queue, settings)))
+
+    async def _set(self, queue: Queue, settings: QueueSettings) -> Queue:
+        """Set whether a queue is paused, and the delay of its messages."""
+        delay = settings.delivery_delay
+        if delay is not None:
+            if not 0 <= delay <= MAX_DELAY:
+                raise CloudflareRefusal(400, 100127, f"`delivery_delay` is {delay}, but must be from 0 to {MAX_DELAY}")
+            await self._store.set_delay(queue.id, delay)
+        if settings.delivery_paused is not None:
+            await self._store.pause(queue.id, settings.delivery_paused)
+        return await self._store.find(queue.tenant, queue.name) or queue
 
     async def delete(self, request: Request) -> Response:
         queue = await self._find(request)
@@ -156,9 +169,13 @@ class CloudflareQueues:
 
     async def add(self, request: Request) -> Response:
         queue, wanted = await self._find(request), await read_v4(request, WantedConsumer)
+        if wanted.type == "http_pull":
+            return await self._allow_pull(request, queue, wanted)
         if wanted.type != "worker":
-            text = f"consumers of the type {wanted.type[:80]!r} are not part of Atoll: a worker consumes a queue"
+            text = f"`type` is {wanted.type[:80]!r}, but a consumer is a worker or http_pull"
             raise CloudflareRefusal(400, 100127, text)
+        if queue.pull:
+            raise CloudflareRefusal(409, 11004, f"a consumer pulls from the queue `{queue.name}` already")
         name = wanted.script_name or wanted.script or request.path_params.get("consumer", "")
         worker = self._worker(request, name)
         present = self._triggers.consumer_of(queue.tenant, queue.name)
@@ -173,8 +190,27 @@ class CloudflareQueues:
         [found] = self._consumers(queue)
         return envelope(found)
 
+    async def _allow_pull(self, request: Request, queue: Queue, wanted: WantedConsumer) -> Response:
+        given = msgspec.structs.asdict(wanted.settings or ConsumerSettings())
+        known = {name: given[name] for name in PullSettings.__struct_fields__ if given.get(name) is not None}
+        await self._tools.audit.note(caller_of(request), "queue.pull", queue.name)
+        await self._pulling.allow(queue, PullSettings(**known, dead_letter_queue=wanted.dead_letter_queue or ""))
+        [found] = self._consumers(await self._find(request))
+        return envelope(found)
+
+    async def consumer(self, request: Request) -> Response:
+        queue, wanted = await self._find(request), request.path_params["consumer"]
+        for found in self._consumers(queue):
+            if found["consumer_id"] == wanted:
+                return envelope(found)
+        raise CloudflareRefusal(404, NO_CONSUMER, f"the queue `{queue.name}` has no consumer {wanted[:80]!r}")
+
     async def remove(self, request: Request) -> Response:
         queue = await self._find(request)
+        if queue.pull and request.path_params["consumer"] == _pull_id(queue):
+            await self._tools.audit.note(caller_of(request), "queue.pull", queue.name, "off")
+            await self._pulling.forbid(queue)
+            return envelope(None)
         worker = self._worker(request, request.path_params["consumer"])
         if not any(each.queue == queue.name for each in worker.version.triggers.get(FIELD, ())):
             raise CloudflareRefusal(404, NO_CONSUMER, f"`{worker.name}` does not consume the queue `{queue.name}`")
@@ -192,6 +228,8 @@ class CloudflareQueues:
             raise CloudflareRefusal(404, NO_CONSUMER, f"there is no worker `{name[:80]}` in this account") from None
 
     def _consumers(self, queue: Queue) -> Sequence[dict[str, Any]]:
+        if queue.pull:
+            return [_puller(queue)]
         for worker in self._tools.workers_of(queue.tenant):
             for each in worker.version.triggers.get(FIELD, ()):
                 if each.queue == queue.name:
@@ -208,7 +246,11 @@ class CloudflareQueues:
             )
         ]
         consumers = self._consumers(queue)
-        settings = {"delivery_delay": 0, "delivery_paused": queue.paused, "message_retention_period": queue.retention}
+        settings = {
+            "delivery_delay": queue.delay,
+            "delivery_paused": queue.paused,
+            "message_retention_period": queue.retention,
+        }
         return {
             "queue_id": queue.name,
             "queue_name": queue.name,
@@ -239,6 +281,18 @@ def _entry(queue: str, wanted: WantedConsumer) -> QueueConsumer:
         )
     except msgspec.ValidationError as error:
         raise bad_body(f"the consumer does not fit: {error}") from None
+
+
+def _pull_id(queue: Queue) -> str:
+    return f"pull-{queue.name}"
+
+
+def _puller(queue: Queue) -> dict[str, Any]:
+    settings = msgspec.structs.asdict(settings_of(queue))
+    dead = settings.pop("dead_letter_queue")
+    shown = {"consumer_id": _pull_id(queue), "type": "http_pull", "queue_name": queue.name, "settings": settings}
+    shown["created_on"] = iso_time(queue.created_at)
+    return shown | ({"dead_letter_queue": dead} if dead else {})
 
 
 def _consumer(script: str, each: QueueConsumer) -> dict[str, Any]:

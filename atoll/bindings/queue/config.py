@@ -35,7 +35,7 @@ def read(queues: ConfigQueues, reading: Reading) -> None:
     for consumer in queues.consumers:
         entry = given(structs.asdict(consumer))
         if entry.pop("type") != "worker":
-            text = f"the consumer of {consumer.queue} is not a worker: pull its messages over the API instead"
+            text = f"the consumer of {consumer.queue} is no worker: run `atoll queues allow-pull {consumer.queue}` once"
             reading.warn("queues.consumers", text)
         else:
             reading.trigger("queue_consumers", entry)

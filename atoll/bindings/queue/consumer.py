@@ -81,6 +81,13 @@ class QueueTriggers(Trigger):
         """Create the missing queues that consumers name."""
         tenant = version.tenant
         for consumer in consumers:
+            found = await self.store.find(tenant, consumer.queue)
+            if found is not None and found.pull:
+                raise BadTrigger(
+                    f"the queue `{consumer.queue}` has a consumer that pulls over HTTP",
+                    f"a queue has one consumer: atoll queues allow-pull {consumer.queue} --off",
+                    is_taken=True,
+                )
             for name in filter(None, (consumer.queue, consumer.dead_letter_queue)):
                 if await self.store.find(tenant, name) is None:
                     await refuse_one_more(self.store, tenant)

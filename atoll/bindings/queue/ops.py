@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class QueueEntry(msgspec.Struct, forbid_unknown_fields=True):
     queue: str
-    delivery_delay: int = 0
+    delivery_delay: int | None = None  # None: that of the queue
 
 
 class QueueBinding(Binding):
@@ -48,7 +48,8 @@ class QueueBinding(Binding):
 
     def claim(self, tenant: str, entry: QueueEntry) -> str:
         checked_queue_name(entry.queue)
-        return f"{_checked_delay(entry.delivery_delay)} {entry.queue}"
+        delay = entry.delivery_delay
+        return f"{'' if delay is None else _checked_delay(delay)} {entry.queue}"
 
     async def exists(self, tenant: str, resource: str) -> bool:
         return await self.store.find(tenant, resource.partition(" ")[2]) is not None
@@ -88,7 +89,7 @@ class QueueBinding(Binding):
     async def send(self, call: OpCall) -> Reply:
         """Store the messages whose bytes are in the body, one after the other."""
         delay, _, name = call.grant.resource.partition(" ")
-        messages = _messages(call.meta, call.body, int(delay))
+        messages = _messages(call.meta, call.body, int(delay) if delay else None)
         queue = await self.store.find(call.scope.version.tenant, name)
         if queue is None:
             raise NoQueue
@@ -101,7 +102,7 @@ class QueueBinding(Binding):
         return Reply()
 
 
-def _messages(meta: dict[str, Any], body: bytes, default_delay: int) -> list[NewMessage]:
+def _messages(meta: dict[str, Any], body: bytes, default_delay: int | None) -> list[NewMessage]:
     entries = meta.get("messages")
     if not isinstance(entries, list) or not 1 <= len(entries) <= MAX_BATCH:
         raise InvalidArgument(f"a batch has from 1 to {MAX_BATCH} messages")
@@ -114,7 +115,8 @@ def _messages(meta: dict[str, Any], body: bytes, default_delay: int) -> list[New
         if size > MAX_MESSAGE:
             raise InvalidArgument(f"message length of {size} bytes exceeds limit of {MAX_MESSAGE}")
         wanted = delay if delay is not None else of_batch if of_batch is not None else default_delay
-        messages.append(NewMessage(kind, body[at : at + size], _checked_delay(wanted)))
+        checked = None if wanted is None else _checked_delay(wanted)
+        messages.append(NewMessage(kind, body[at : at + size], checked))
         at += size
     if at != len(body):
         raise InvalidArgument("the message is not one that Queue.send() makes")

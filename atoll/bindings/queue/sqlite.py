@@ -16,6 +16,7 @@ from pathlib import Path
 
 import apsw
 
+from atoll.bindings.queue import pulled
 from atoll.bindings.queue.store import (
     RETENTION,
     Depth,
@@ -43,7 +44,7 @@ SWEEP_ROWS = 1_000  # messages that one step of a sweep deletes, so that no writ
 INSERT = "INSERT INTO messages (queue_id, id, type, body, sent_at, visible_at) VALUES (?, ?, ?, ?, ?, ?)"
 TOTAL = "SELECT coalesce(sum(bytes), 0) FROM queues WHERE tenant = ?"
 GROW = "UPDATE queues SET bytes = bytes + ? WHERE id = ?"
-_QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
+_QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at, pull, delay FROM queues"
 
 
 class SqliteQueues:
@@ -176,8 +177,10 @@ class SqliteQueues:
     async def send(self, queue_id: int, messages: Sequence[NewMessage]) -> list[str]:
         now = self.now()
         ids = [secrets.token_hex(16) for _ in messages]
+        known = self._known.get(self._keys.get(queue_id, ("", "")))
+        usual = known.delay if known is not None else 0
         values = [
-            (queue_id, number, message.type, message.body, now, now + message.delay * 1000)
+            (queue_id, number, message.type, message.body, now, now + 1000 * _delay(message, usual))
             for number, message in zip(ids, messages, strict=True)
         ]
 
@@ -279,6 +282,38 @@ class SqliteQueues:
         if settlement.dead and settlement.dead_letters is not None:
             self._tell(settlement.dead_letters)
 
+    # Consumers that pull
+
+    async def set_delay(self, queue_id: int, delay: int) -> None:
+        await self._write(queue_id, "UPDATE queues SET delay = ? WHERE id = ?", delay, queue_id)
+
+    async def set_pull(self, queue_id: int, pull: str) -> None:
+        await self._write(queue_id, "UPDATE queues SET pull = ? WHERE id = ?", pull, queue_id)
+
+    async def pull(self, queue_id: int, limit: int, most_bytes: int, hidden_ms: int) -> list[Message]:
+        await self._get_ready()
+        return await self._database.write(
+            lambda c: pulled.take(c, queue_id, self.now(), pulled.Wanted(limit, most_bytes, hidden_ms))
+        )
+
+    async def settle_pulled(
+        self, queue_id: int, done: Sequence[tuple[int, int]], again: Sequence[tuple[int, int, int]]
+    ) -> int:
+        def act(connection: apsw.Connection) -> int:
+            sizes = pulled.settle(connection, queue_id, self.now(), done, again)
+            _execute(connection, GROW, -sizes.removed, queue_id)
+            return sizes.settled
+
+        return await self._database.write(act)
+
+    async def bury(self, queue_id: int, attempts: int, limit: int, dead_letters: int | None) -> int:
+        await self._get_ready()
+        now = self.now()
+        found = self._database.read(lambda c: rows(c, int, pulled.SPENT, queue_id, now, attempts, limit))
+        if found:
+            await self.settle(queue_id, Settlement((), (), found, dead_letters))
+        return len(found)
+
     async def due(self, queue_id: int, limit: int) -> list[int]:
         await self._get_ready()
         sql = "SELECT visible_at FROM messages WHERE queue_id = ? AND leased = 0 ORDER BY visible_at LIMIT ?"
@@ -339,6 +374,10 @@ class SqliteQueues:
     def _tell(self, queue_id: int) -> None:
         for listener in self._listeners:
             listener(queue_id)
+
+
+def _delay(message: NewMessage, usual: int) -> int:
+    return usual if message.delay is None else message.delay
 
 
 def _queue(*columns: str | int) -> Queue:

@@ -26,6 +26,8 @@ class Queue(NamedTuple):
     retention: int
     dropped: int
     created_at: int
+    pull: str = ""  # settings of a consumer that pulls, as JSON (pulling.py); "": there is none
+    delay: int = 0  # seconds, of messages that are sent without a delay
 
 
 class QueueOverQuota(BindingRefused):
@@ -48,7 +50,7 @@ class NoQueue(InvalidArgument):
 class NewMessage(NamedTuple):
     type: str
     body: bytes
-    delay: int  # seconds
+    delay: int | None  # seconds; None: that of the queue
 
 
 class Message(NamedTuple):
@@ -127,6 +129,30 @@ class QueueStore(Protocol):
 
     async def retain(self, queue_id: int, retention: int) -> None:
         """Set how many seconds a queue keeps its messages."""
+
+    async def set_delay(self, queue_id: int, delay: int) -> None:
+        """Set the seconds by which messages without a delay of their own are delayed."""
+
+    async def set_pull(self, queue_id: int, pull: str) -> None:
+        """Set or remove the consumer that pulls."""
+
+    async def pull(self, queue_id: int, limit: int, most_bytes: int, hidden_ms: int) -> list[Message]:
+        """Take messages that are due, oldest first, and hide them for a time; each counts an attempt.
+
+        At least one is taken, and further ones while their bodies fit. The lease survives the process: a message that
+        is not settled with its number of attempts (`settle_pulled`) becomes due again.
+        """
+
+    async def settle_pulled(
+        self, queue_id: int, done: Sequence[tuple[int, int]], again: Sequence[tuple[int, int, int]]
+    ) -> int:
+        """Delete and retry pulled messages, by seq and attempts; `again` has the time of the next delivery too.
+
+        Returns how many were settled: a lease that has ended settles nothing.
+        """
+
+    async def bury(self, queue_id: int, attempts: int, limit: int, dead_letters: int | None) -> int:
+        """Move due messages that had so many attempts to another queue, or drop and count them."""
 
     async def purge(self, queue_id: int) -> int:
         """Delete every message that no consumer has; returns how many."""

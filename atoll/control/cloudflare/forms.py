@@ -7,6 +7,8 @@ Unknown fields of the metadata are ignored. A form that is not small is unpacked
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +29,8 @@ from atoll.offload.jobs import Buffer, Job, Result
 from atoll.workers import Module
 
 UNPACK: Final = Job("atoll.control.cloudflare.forms:unpack_job", seconds=20)
+FILES: Final = ("files", "files[]")  # the name of all parts in forms of SDKs: a file's own name is that of its module
+NAMED: Final = " modules"  # no field of an upload: names and types of its modules, on their way from a job
 PYTHON: Final = ("text/x-python", "text/x-python-requirement")
 
 
@@ -36,6 +40,18 @@ class UploadForm(Struct):
     metadata: dict[str, Any]
     modules: list[Module] = []
     maps: dict[str, bytes] = {}
+
+
+class SentModule(Struct):
+    """A module of an upload that is one JSON object."""
+
+    name: str
+    content_type: str
+    content_base64: str = ""
+
+
+class SentUpload(Struct):
+    modules: list[SentModule] = []
 
 
 class UploadHead(Struct):
@@ -58,6 +74,55 @@ async def read_form(request: Request, limit: int) -> UploadForm:
             return await _brought_back(result)
 
 
+async def read_json_upload(request: Request, limit: int) -> tuple[UploadForm, list[tuple[str, str]]]:
+    """An upload as one JSON object, and the names and types of its modules."""
+    with await receive_body(request, limit, "see the setting script_bytes") as body:
+        if body.is_small and len(body.data) <= SMALL:
+            form = unpacked_json(body.data)
+        else:
+            data = body.data if body.is_small else body
+            with await offloaded(request, UNPACK, data, {"boundary": b""}) as result:
+                form = await _brought_back(result)
+    named: list[tuple[str, str]] = form.metadata.pop(NAMED)
+    return form, named
+
+
+def unpacked_json(raw: bytes) -> UploadForm:
+    fields, modules, named = _fields(raw), dict[str, Module](), []
+    sent = _sent_modules(fields.pop("modules", None))
+    if len(sent) > MAX_MODULES:
+        raise too_many_modules(f"`modules` has more entries than the limit of {MAX_MODULES}")
+    for each in sent:
+        path, shown = each.name.removeprefix("./"), each.name[:80]
+        if path in modules:
+            raise bad_body(f"two modules are named {shown!r}", "the name of a module is its path")
+        try:
+            content = base64.b64decode(each.content_base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise bad_body(f"`content_base64` of the module {shown!r} is not base64") from None
+        if each.content_type in PYTHON:
+            raise CloudflareRefusal(400, 10021, f"{shown} is Python: Atoll runs JavaScript and WebAssembly")
+        modules[path] = checked_source(path, content, kind_of_part(Part(each.name, True, each.content_type, b"")))
+        named.append((each.name, each.content_type))
+    if count_values(fields) > MAX_VALUES:
+        raise Refused(ApiCode.TOO_LARGE, f"the body has more than {MAX_VALUES:,} values besides its modules")
+    return UploadForm({**fields, NAMED: named}, list(modules.values()))
+
+
+def _fields(raw: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CloudflareRefusal(400, 10026, f"the body does not fit: {error}") from None
+
+
+def _sent_modules(modules: Any) -> list[SentModule]:
+    try:
+        return msgspec.convert(modules or [], list[SentModule])
+    except msgspec.ValidationError as error:
+        raise bad_body(f"`modules` does not fit: {error}") from None
+
+
 def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
     form: UploadForm | None = None
     modules: dict[str, Module] = {}
@@ -70,7 +135,8 @@ def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
                 raise bad_body("the form has two parts named `metadata`")
             form = UploadForm(_metadata(part))
             continue
-        path, shown = part.name.removeprefix("./"), part.name[:80]  # wrangler names modules as they are imported
+        name = part.filename if part.name in FILES else part.name
+        path, shown = name.removeprefix("./"), name[:80]  # wrangler names modules as they are imported
         if not part.is_file:
             raise bad_body(f"the part {shown!r} is not a file")
         if path in modules or path in maps:
@@ -80,7 +146,7 @@ def unpacked_form(raw: bytes, boundary: bytes) -> UploadForm:
         if part.media == SOURCE_MAP:
             maps[path.removesuffix(".map")] = part.content
         else:
-            modules[path] = checked_source(path, part.content, kind_of_part(part))
+            modules[path] = checked_source(path, part.content, kind_of_part(part._replace(name=path)))
     if form is None:
         raise bad_body("the form has no part `metadata`")
     return UploadForm(form.metadata, list(modules.values()), maps)
@@ -102,7 +168,7 @@ def unpack_job(data: Buffer, args: dict[str, Any]) -> list[bytes]:
     """In a job process."""
     pieces: list[bytes] = []
     try:
-        form = unpacked_form(data[:], args["boundary"])
+        form = unpacked_form(data[:], args["boundary"]) if args["boundary"] else unpacked_json(bytes(data[:]))
         pieces = [*(module.source for module in form.modules), *form.maps.values()]
         bare = [msgspec.structs.replace(module, source=b"") for module in form.modules]
         head = UploadHead(

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.api.callers import Scope
-from atoll.api.cloudflare import V4, envelope, paged, read_v4
+from atoll.api.cloudflare import envelope, read_v4
 from atoll.api.refusals import refuse_many
 from atoll.api.routes import Route, caller_of
 from atoll.control.checks.body import MAX_ROUTES
@@ -44,17 +44,11 @@ class HostsOfScripts:
             Route("PUT", f"{SCRIPT}/routes", self.put, deploy, "Replace the routes of a worker"),
             Route("PUT", f"{SCRIPT}/domains/records", self.put_domains, deploy, "Replace its custom domains"),
             Route("POST", f"{SCRIPT}/domains/changeset", self.changeset, deploy, "What custom domains would change"),
-            Route("GET", f"{V4}/zones/{{zone}}/workers/routes", self.of_zone, read, "The routes of an account"),
         ]
 
     async def list(self, request: Request) -> Response:
         found = self._deployer.find(request.path_params["script"], caller_of(request))
-        return envelope([_route(text, found.name) for text in found.routes if "/" in text])
-
-    async def of_zone(self, request: Request) -> Response:
-        caller = caller_of(request)
-        workers = self._deployer.all(None if caller.is_operator else caller.tenant)
-        return paged(request, [_route(text, each.name) for each in workers for text in each.routes if "/" in text])
+        return envelope([route_of(text, found.name) for text in found.routes if "/" in text])
 
     async def put(self, request: Request) -> Response:
         wanted = await read_v4(request, list[WantedRoute | str])
@@ -66,7 +60,7 @@ class HostsOfScripts:
             return [*(text for text in present if "/" not in text), *patterns]
 
         found = await self._changes.make(caller, script, {"routes": added})
-        return envelope([_route(text, found.name) for text in found.routes if "/" in text])
+        return envelope([route_of(text, found.name) for text in found.routes if "/" in text])
 
     async def put_domains(self, request: Request) -> Response:
         wanted = (await read_v4(request, WantedOrigins)).origins
@@ -78,15 +72,15 @@ class HostsOfScripts:
             return [*(text for text in present if "/" in text), *hosts]
 
         found = await self._changes.make(caller, script, {"routes": added})
-        return envelope([_domain(text, found.name) for text in found.routes if "/" not in text])
+        return envelope([domain_of(text, found.name) for text in found.routes if "/" not in text])
 
     async def changeset(self, request: Request) -> Response:
         wanted = [each.hostname for each in await read_v4(request, list[WantedOrigin])]
         found = self._deployer.find(request.path_params["script"], caller_of(request))
         present = [text for text in found.routes if "/" not in text]
-        added = [_domain(text, found.name) for text in wanted if text not in present]
-        removed = [_domain(text, found.name) for text in present if text not in wanted]
-        updated = [{**_domain(text, found.name), "modified": False} for text in wanted if text in present]
+        added = [domain_of(text, found.name) for text in wanted if text not in present]
+        removed = [domain_of(text, found.name) for text in present if text not in wanted]
+        updated = [{**domain_of(text, found.name), "modified": False} for text in wanted if text in present]
         return envelope({"added": added, "removed": removed, "updated": updated, "conflicting": []})
 
 
@@ -96,9 +90,9 @@ def with_path(pattern: str) -> str:
     return bare if "/" in bare else f"{bare}/"
 
 
-def _route(pattern: str, script: str) -> dict[str, Any]:
+def route_of(pattern: str, script: str) -> dict[str, Any]:
     return {"id": hashed(f"route {pattern}"), "pattern": pattern, "script": script}
 
 
-def _domain(host: str, script: str) -> dict[str, Any]:
+def domain_of(host: str, script: str) -> dict[str, Any]:
     return {"id": hashed(f"domain {host}"), "hostname": host, "service": script, "environment": "production"}

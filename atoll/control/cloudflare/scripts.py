@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from atoll.api.callers import Scope
-from atoll.api.cloudflare import ACCOUNT, NO_ROUTE, CloudflareRefusal, envelope, paged, read_v4
+from atoll.api.cloudflare import ACCOUNT, CloudflareRefusal, envelope, paged, read_v4
 from atoll.api.refusals import ApiCode, Refused
 from atoll.api.routes import Route, caller_of
 from atoll.control.checks.body import DeployBody
@@ -53,12 +53,8 @@ class ScriptsApi:
             Route("PATCH", f"{SCRIPT}/script-settings", self.patch, deploy, "Change settings without a version"),
             Route("GET", f"{SCRIPT}/subdomain", self.subdomain, read, "The own host of a worker"),
             Route("POST", f"{SCRIPT}/subdomain", self.set_subdomain, deploy, "The own host of a worker: always on"),
-            Route("POST", f"{SCRIPT}/tails", self.tail, Scope.LOGS, "Live logs: refused, `atoll tail` has them"),
             Route("GET", SERVICE, self.service, read, "A worker, as a service"),
             Route("DELETE", SERVICE, self.delete, deploy, "Delete a worker"),
-            Route("GET", f"{ACCOUNT}/workers/workers", self.workers, read, "The workers of an account"),
-            Route("GET", WORKER, self.worker, read, "A worker"),
-            Route("DELETE", WORKER, self.delete, deploy, "Delete a worker"),
         ]
 
     def _find(self, request: Request, code: int = 10007) -> Deployment:
@@ -72,10 +68,6 @@ class ScriptsApi:
 
     async def list(self, request: Request) -> Response:
         return paged(request, [views.script(each) for each in self._deployer.all(caller_of(request).tenant)])
-
-    async def workers(self, request: Request) -> Response:
-        found = self._deployer.all(caller_of(request).tenant)
-        return paged(request, [views.worker(each, self._deployer, self._address()) for each in found])
 
     async def put(self, request: Request) -> Response:
         caller, name = caller_of(request), request.path_params["script"]
@@ -120,12 +112,5 @@ class ScriptsApi:
         await read_v4(request, dict[str, Any])
         return await self.subdomain(request)
 
-    async def tail(self, request: Request) -> Response:
-        name = self._find(request).name
-        raise CloudflareRefusal(400, NO_ROUTE, "`wrangler tail` is not part of Atoll", f"use `atoll tail {name}`")
-
     async def service(self, request: Request) -> Response:
         return envelope(views.service(self._find(request, 10090)))
-
-    async def worker(self, request: Request) -> Response:
-        return envelope(views.worker(self._find(request), self._deployer, self._address()))

@@ -15,6 +15,7 @@ from atoll.api.routes import Route, caller_of
 from atoll.control.checks.body import MAX_VARS
 from atoll.control.checks.words import MAX_MESSAGE, MAX_TAG
 from atoll.control.cloudflare import views
+from atoll.control.cloudflare.beta import find_worker
 from atoll.control.cloudflare.drafts import SECRET, BindingTypes, deploy_body
 from atoll.control.cloudflare.forms import read_form
 from atoll.control.cloudflare.ids import hashed_uuid, version_id
@@ -63,27 +64,21 @@ class VersionsOfScripts:
             Route("GET", deployments, self.deployments, read, "Deployments, newest first"),
             Route("POST", deployments, self.deploy, deploy, "Give the traffic to one or more versions"),
             Route("GET", f"{deployments}/{{deployment}}", self.deployment, read, "One deployment"),
-            Route("GET", f"{WORKER}/versions", self.list_new, read, "Versions, newest first"),
-            Route("GET", f"{WORKER}/versions/{{version}}", self.show, read, "One version"),
             Route("PATCH", f"{WORKER}/versions/{{version}}", self.patch, deploy, "Copy a version, with other secrets"),
         ]
 
     def _find(self, request: Request) -> Deployment:
         return self._deployer.find(request.path_params["script"], caller_of(request))
 
-    def _page(self, request: Request) -> tuple[list[VersionSummary], dict[str, int]]:
+    def page_of(self, request: Request, worker: Deployment) -> tuple[list[VersionSummary], dict[str, int]]:
         page, size = page_info(request, 100, 100)
-        found = self._store.versions(self._find(request).id, NEWEST)
+        found = self._store.versions(worker.id, NEWEST)
         shown = found[(page - 1) * size : page * size]
         return shown, {"page": page, "per_page": size, "count": len(shown), "total_count": len(found)}
 
     async def list(self, request: Request) -> Response:
-        shown, info = self._page(request)
+        shown, info = self.page_of(request, self._find(request))
         return envelope({"items": [views.listed_version(row) for row in shown]}, info=info)
-
-    async def list_new(self, request: Request) -> Response:
-        shown, info = self._page(request)
-        return envelope([views.listed_version(row) for row in shown], info=info)
 
     async def show(self, request: Request) -> Response:
         worker = self._find(request)
@@ -108,7 +103,7 @@ class VersionsOfScripts:
         return envelope(self._shown(self._find(request), stored))
 
     async def patch(self, request: Request) -> Response:
-        worker, wanted = self._find(request), await read_v4(request, VersionPatch)
+        worker, wanted = find_worker(self._deployer, request), await read_v4(request, VersionPatch)
         refuse_many("env", wanted.env, MAX_VARS)
         changes: dict[str, str | None] = {}
         for name, each in wanted.env.items():

@@ -7,15 +7,16 @@ no form can send, the Origin must be this host, and no response has a CORS heade
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette import routing
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
+from starlette.websockets import WebSocket
 
 from atoll.api.bodies import let_go
 from atoll.api.callers import NOBODY, Caller, Scope
@@ -88,6 +89,19 @@ class Boundary:
             methods[route.method] = route
         return [self._mounted(path, methods) for path, methods in by_path.items()]
 
+    def mount_socket(self, path: str, endpoint: Callable[[WebSocket], Awaitable[None]]) -> routing.BaseRoute:
+        """A WebSocket, whose endpoint checks a secret in its path."""
+        route = Route("GET", path, self._answer, Scope.PUBLIC, "A WebSocket")  # type: ignore[arg-type]
+
+        async def answer(socket: WebSocket) -> None:
+            try:
+                self._refuse_strangers(socket, route)
+                await endpoint(socket)
+            except Refused as refused:
+                await socket.send_denial_response(self._refusal(refused))
+
+        return routing.WebSocketRoute(path, answer)
+
     def _mounted(self, path: str, methods: dict[str, Route]) -> routing.Route:
         async def answer(request: Request) -> Response:
             return await self._answer(methods["GET" if request.method == "HEAD" else request.method], request)
@@ -121,7 +135,7 @@ class Boundary:
     def _caller(self, route: Route, request: Request) -> Caller:
         return self._identify(request)
 
-    def _refuse_strangers(self, request: Request, route: Route) -> None:
+    def _refuse_strangers(self, request: HTTPConnection, route: Route) -> None:
         host = request.headers.get("host", "")
         if not self._is_control(host.encode("latin-1")):  # a foreign name that points here: DNS rebinding
             raise Refused(
@@ -137,7 +151,7 @@ class Boundary:
         # Browsers send this header even without Origin; `none` is the address bar. Other clients do not send it.
         site = request.headers.get("sec-fetch-site", "none")
         # A link to here is harmless, since no page can read the response; but not to a GET with side effects.
-        is_looking = request.method == "GET" and route.scope in (Scope.PUBLIC, Scope.READ)
+        is_looking = request.scope.get("method") == "GET" and route.scope in (Scope.PUBLIC, Scope.READ)
         navigates = is_looking and request.headers.get("sec-fetch-mode") == "navigate"
         if site not in ("none", "same-origin") and not navigates:
             raise Refused(ApiCode.FORBIDDEN_ORIGIN, f"requests from a page that is {site[:20]} are refused", "use curl")

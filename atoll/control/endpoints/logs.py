@@ -71,9 +71,9 @@ class LogsApi:
     def __init__(self, find: Callable[[str, Caller], Deployment], logs: LogStore, maps: SourceMaps) -> None:
         self._find = find
         self._logs = logs
-        self._maps = maps
+        self.maps = maps
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by tenant: one search at a time
-        self._streams: Counter[str] = Counter()  # open streams, by tenant
+        self.streams: Counter[str] = Counter()  # open streams, by tenant
         self._heavy = asyncio.Lock()  # held while a thread encodes events of streams
 
     def routes(self) -> list[Route]:
@@ -105,7 +105,7 @@ class LogsApi:
         question = asked(request, worker.id, PARAMETERS)
         async with self._turns[worker.version.tenant]:  # a search may take long: tenants do not wait for each other
             found = await self._logs.find(question)
-        await self._maps.map_entries(found.entries, worker.version.tenant)
+        await self.maps.map_entries(found.entries, worker.version.tenant)
         cursor = "" if found.rest is None else f"{found.rest.at}-{found.rest.id}"
         answer = LogsAnswer(found.entries, self._logs.dropped(worker.id), cursor)
         return json_answer(answer)
@@ -115,12 +115,7 @@ class LogsApi:
         worker = self._find(request.path_params["worker"], caller_of(request))
         question = asked(request, worker.id, LIVE_PARAMETERS)
         lines = _word("lines", request.query_params.get("lines", "false"), {"false": 0, "true": 1})
-        if self._streams[worker.version.tenant] >= MAX_STREAMS:
-            raise Refused(
-                ApiCode.QUOTA,
-                f"the tenant has reached the limit of {MAX_STREAMS} open live streams",
-                "close one, then try again",
-            )
+        self.refuse_one_more(worker.version.tenant)
         return StreamingResponse(
             self._events(request, question, lines=bool(lines)), headers=STREAM_HEADERS, media_type="text/event-stream"
         )
@@ -128,7 +123,7 @@ class LogsApi:
     async def _events(self, request: Request, question: Question, *, lines: bool) -> AsyncIterator[bytes]:
         listener = self._logs.listen(question.worker, lines=lines)
         caller = caller_of(request)  # the token was revoked or has expired
-        self._streams[caller.tenant] += 1
+        self.streams[caller.tenant] += 1
         watch = asyncio.ensure_future(_close_with_client(request, listener))
         try:
             yield b": listening\n\n"  # the response head is sent with the first piece
@@ -139,22 +134,31 @@ class LogsApi:
                     if watch.done():  # the client is gone
                         return
                     weight = sum(map(_weight, some))
-                    found = await self._work(weight, _chosen, some, question)
-                    await self._maps.map_entries([entry for _, entry in found], caller.tenant)
+                    found = await self.work(weight, _chosen, some, question)
+                    await self.maps.map_entries([entry for _, entry in found], caller.tenant)
                     if found and piece:
                         yield piece
                     if found:
-                        piece = await self._work(weight, _told, found)
+                        piece = await self.work(weight, _told, found)
                 if dropped:
                     piece += _event("dropped", {"count": dropped})
                 yield piece or b": nothing new\n\n"
-                await asyncio.sleep(rest_seconds(self._streams[caller.tenant], self._streams.total()))
+                await asyncio.sleep(rest_seconds(self.streams[caller.tenant], self.streams.total()))
         finally:
-            self._streams[caller.tenant] -= 1
+            self.streams[caller.tenant] -= 1
             watch.cancel()
             self._logs.unlisten(question.worker, listener)
 
-    async def _work(self, weight: int, act: Callable[..., T], *args: object) -> T:
+    def refuse_one_more(self, tenant: str, asked: int = 0) -> None:
+        """`asked` is the number of streams that are not open yet."""
+        if self.streams[tenant] + asked >= MAX_STREAMS:
+            raise Refused(
+                ApiCode.QUOTA,
+                f"the tenant has reached the limit of {MAX_STREAMS} open live streams",
+                "close one, then try again",
+            )
+
+    async def work(self, weight: int, act: Callable[..., T], *args: object) -> T:
         """Encode here, or in a thread if it is much: a call may have logged thousands of lines."""
         if weight <= HEAVY_BYTES:
             return act(*args)

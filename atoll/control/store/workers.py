@@ -36,6 +36,7 @@ from atoll.control.store.deployment_rows import (
     version_id,
     whole,
 )
+from atoll.control.store.label_rows import read_labels, write_labels
 from atoll.control.store.rollback_rows import KEPT_FOR_RULES, RollbackRule, RuleState, end_rule, rules_in_force
 from atoll.control.store.secret_rows import (
     SealedSecret,
@@ -185,7 +186,13 @@ class WorkerStore:
         """The files of a manifest for a download. Read by a thread. Raises Refused if it is missing."""
         return await self._database.search(partial(list_files, tenant=tenant, manifest=rules.manifest))
 
+    def labels(self, worker_id: str, version_id: str = "") -> str:
+        return self._database.read(lambda connection: read_labels(connection, worker_id, version_id))
+
     # Changes
+
+    async def set_labels(self, worker_id: str, version_id: str, labels: str) -> None:
+        await self._database.write(lambda connection: write_labels(connection, worker_id, version_id, labels))
 
     async def create(self, deployment: Deployment, mark: Mark) -> Deployment:
         """Store a new worker with its first version."""
