@@ -7,7 +7,7 @@ import { requireHeaderLength } from "../internal/webidl.js";
 // Headers of the connection, not of the request: the front handles them and the worker does not see them.
 // https://www.rfc-editor.org/rfc/rfc9110#name-connection. Upgrade is visible, because workers that serve WebSockets check it.
 const HOP_BY_HOP = [
-  "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer",
+  "connection", "keep-alive", "proxy-connection", "te", "trailer",
   "cf-atoll-tls", "cf-atoll-place", // set by the front, for request.cf
 ];
 

@@ -2,6 +2,7 @@
 //
 // A TransformStream queues all output of a chunk at once. Here a few bytes may become gigabytes, so the output of a write is queued
 // only up to a bound, and the rest waits until some of it is read.
+import { allowSecondClose } from "./differences.js";
 import { PLAIN, ReadableStream, WritableStream } from "./streams.js";
 import { encodeText } from "../internal/text.js";
 import { bytesOf, isArrayBuffer, isBufferSource } from "../internal/webidl.js";
@@ -9,6 +10,7 @@ import { bytesOf, isArrayBuffer, isBufferSource } from "../internal/webidl.js";
 /** The bytes of a chunk that is written to a byte stream. */
 export function toBytes(chunk) {
   if (typeof chunk === "string") return encodeText(chunk);
+  if (chunk === undefined) return new Uint8Array(0); // as at Cloudflare
   if (isBufferSource(chunk)) {
     const bytes = bytesOf(chunk);
     if (isArrayBuffer(bytes.buffer)) return bytes;
@@ -100,5 +102,6 @@ export function createGatedPair({ pieces, ending, held = 0, admit = () => null, 
     },
     writableStrategy,
   );
+  allowSecondClose(writable);
   return { readable, writable };
 }

@@ -27,6 +27,7 @@ URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d
 HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++: ?+[^\0\r\n\u0100-\U0010ffff]*+\r\n)*+")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
+CHUNKED = b"transfer-encoding: chunked\r\n"
 MAX_REMEMBERED_HEAD = 256
 NOT_IN_VALUE = re.compile(r"[\r\n\0]")
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
@@ -147,7 +148,7 @@ def request_bytes(wanted: WantedFetch, body: bytes, loops: str, zone: str, hands
     framing = handshake.encode() or framing_of(wanted.method, body)
     if wanted.streamed:
         length = wanted.length
-        framing = b"transfer-encoding: chunked\r\n" if length is None else b"content-length: %d\r\n" % length
+        framing = CHUNKED if length is None else b"content-length: %d\r\n" % length
     start = f"{wanted.method} {wanted.path}".encode()
     return b"".join((start, common_lines(wanted, loops, zone), framing, b"\r\n", body))
 
@@ -167,7 +168,7 @@ def framing_of(method: str, body: bytes) -> bytes:
 
 def inner_head(wanted: WantedFetch, zone: str, body_length: int | None, others: str = "") -> bytes:
     """The request as the head of a call to another worker of this node."""
-    framing = inner_framing(wanted.length if wanted.streamed else body_length)
+    framing = CHUNKED if wanted.chunked else inner_framing(wanted.length if wanted.streamed else body_length)
     if wanted.upgrade:
         framing = b"upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
     if others:  # over a network this call would add a member; here its hops are counted
