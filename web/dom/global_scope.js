@@ -7,7 +7,7 @@ import { native } from "../internal/native.js";
 import { inspect } from "../internal/show.js";
 import { Level } from "../internal/wire.gen.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDictionary } from "../internal/webidl.js";
+import { requireArguments } from "../internal/webidl.js";
 
 let reportToEngine = (error) => native.log(Level.ERROR, `Uncaught ${inspect(error)}`);
 let reporting = false; // keeps an `error` listener that throws from calling itself endlessly

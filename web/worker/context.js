@@ -26,6 +26,10 @@ export class ExecutionContext {
     return ownExports();
   }
 
+  get tracing() {
+    return lazy("worker/tracing.js").tracing;
+  }
+
   /** Keeps the call open until `promise` is settled, even after the response is sent. */
   waitUntil(promise) {
     if (typeof this !== "object" || this === null || !(#call in this)) {
