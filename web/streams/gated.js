@@ -10,7 +10,6 @@ import { bytesOf, isArrayBuffer, isBufferSource } from "../internal/webidl.js";
 /** The bytes of a chunk that is written to a byte stream. */
 export function toBytes(chunk) {
   if (typeof chunk === "string") return encodeText(chunk);
-  if (chunk === undefined) return new Uint8Array(0); // as at Cloudflare
   if (isBufferSource(chunk)) {
     const bytes = bytesOf(chunk);
     if (isArrayBuffer(bytes.buffer)) return bytes;

@@ -19,6 +19,7 @@ export function createIdentity(admit = undefined, writableStrategy = undefined) 
     writableStrategy,
     admit,
     *pieces(chunk) {
+      if (chunk === undefined) return; // as at Cloudflare
       const bytes = toBytes(chunk);
       if (bytes.length > 0) yield bytes.slice(); // a copy, because the stream detaches the buffer
     },

@@ -26,6 +26,12 @@ export class ExecutionContext {
     return ownExports();
   }
 
+  /** What Cloudflare Access knows about the client: nothing here. */
+  get access() {
+    return undefined;
+  }
+
+  /** Custom spans. */
   get tracing() {
     return lazy("worker/tracing.js").tracing;
   }
