@@ -1,4 +1,4 @@
-"""What travels with a request through a service binding, as at Cloudflare: `cf`, and how long the body is."""
+"""What travels through a service binding, as at Cloudflare: `cf`, how long a body is, and errors with their properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.running import Atoll
 
 SCRIPT = """
-import { DurableObject } from "cloudflare:workers";
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 const told = async (request) => Response.json({
   cf: request.cf ?? null,
   length: request.headers.get("content-length"),
@@ -22,9 +22,15 @@ const stream = (extra) => new ReadableStream({
   start(controller) { controller.enqueue(new TextEncoder().encode("abcd")); controller.close(); },
 });
 const cf = { colo: "X", text: "\\u00e9\\u2028\\n", list: [1] };
+class Odd extends Error { name = "Odd"; code = 5; }
+export class Errors extends WorkerEntrypoint {
+  give() { return [Object.assign(new RangeError("r", { cause: "c" }), { extra: { a: 1 } }), new Odd("o"), new TypeError("t")]; }
+  take(error) { return [error.name, error.message, error.code, error instanceof Error]; }
+  text() { throw "as it is"; }
+}
 export class Box extends DurableObject { fetch(request) { return told(request); } }
 export default {
-  async fetch(request, env) {
+  async fetch(request, env, ctx) {
     const { pathname } = new URL(request.url);
     const send = (path, init = undefined) => env.SELF.fetch("http://self" + path, init);
     const post = (body, more = {}) => send("/told", { method: "POST", body, ...more });
@@ -42,6 +48,18 @@ export default {
       const { readable, writable } = new TransformStream({ expectedLength: 4 });
       stream().pipeTo(writable);
       return post(readable);
+    }
+    if (pathname === "/errors") {
+      const stub = ctx.exports.Errors;
+      const [range, odd, type] = await stub.give();
+      const message = await stub.text().catch((error) => error.message);
+      return Response.json({
+        range: [range.name, range.message, range.cause, range.extra, range instanceof RangeError],
+        odd: [odd.name, odd.message, odd.code],
+        type: [type.name, type.message, type instanceof TypeError, Object.keys(type)],
+        taken: await stub.take(new Odd("back")),
+        message,
+      });
     }
     if (pathname === "/answer") return new Response(stream({ expectedLength: 4n }));
     try {
@@ -98,3 +116,13 @@ def test_an_expected_length_is_the_content_length(worker: Any, path: str) -> Non
 def test_an_expected_length_is_that_of_the_answer(worker: Any) -> None:
     answer = worker("/answer")
     assert (answer.headers["content-length"], answer.text) == ("4", "abcd")
+
+
+def test_errors_in_values_keep_their_properties(worker: Any) -> None:
+    assert worker("/errors").json == {
+        "range": ["RangeError", "r", "c", {"a": 1}, True],
+        "odd": ["Odd", "o", 5],
+        "type": ["TypeError", "t", True, []],
+        "taken": ["Odd", "back", 5, True],
+        "message": "as it is",
+    }
