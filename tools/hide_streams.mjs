@@ -24,7 +24,7 @@ const INTERNALS = `
 
 // Those of them that the platform itself reads.
 const EXPORTED = [
-  "_associatedReadableByteStreamController", "_controlledReadableByteStream", "_disturbed", "_inFlightWriteRequest",
+  "_associatedReadableByteStreamController", "_closeRequest", "_controlledReadableByteStream", "_disturbed", "_inFlightCloseRequest", "_inFlightWriteRequest",
   "_ownerWritableStream", "_pendingPullIntos", "_queue", "_queueTotalSize", "_readable", "_readableStreamController", "_state",
   "_writable", "_writableStreamController", "_writeRequests", "_writer",
 ];

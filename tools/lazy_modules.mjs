@@ -26,8 +26,8 @@ const LAZY = [
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^rpc\/\w+\.js$/,
-  /^worker\/(cloudflare_global|cloudflare_workers|fixed_flags\.gen|parcel|platform_parts|socket_port|thrown)\.js$/,
-  /^(performance_entries|performance_observer|url\/(pattern\w*|ascii_hosts))\.js$/,
+  /^worker\/(cloudflare_global|cloudflare_workers|tracing|fixed_flags\.gen|parcel|platform_parts|socket_port|thrown)\.js$/,
+  /^(performance_entries|performance_observer|precise_sum|url\/(pattern\w*|ascii_hosts))\.js$/,
 ];
 
 // Workers have what readable-stream polyfills for browsers: it uses ours.

@@ -13,6 +13,7 @@ const BEHAVIOURS = [
     3,
     "()=>$tried(()=>t.start($1))",
   ],
+  ["a transformer may say how long its output is", /void 0!==i\.start\?(?=b\(i\.start\(this\._transformStreamController\)\))/g, 1, "$expect(this._readable,e),void 0!==i.start?"],
   ["the same for a TransformStream", /b\(i\.start\((this\._transformStreamController)\)\)/g, 1, "b($tried(()=>i.start($1)))"],
   [
     "cancel() of one branch of tee() settles at once, and the source learns the latest reason",
@@ -26,6 +27,14 @@ const BEHAVIOURS = [
     1,
     "if(e._closeRequested){if(d.bytesFilled>0&&d.bytesFilled%d.elementSize===0){const t=De(d);return Ye(e),void o._chunkSteps(t)}",
   ],
+  [
+    "the size function of a strategy is ignored for a byte stream",
+    /if\(void 0!==r\.size\)throw new RangeError\("The strategy for a byte stream cannot have a size function"\);/g,
+    1,
+    "",
+  ],
+  ["the source of a stream may say how long it is", /if\(Lr\(this\),"bytes"===o\.type\)/g, 1, 'if(Lr(this),$expect(this,e),"bytes"===o.type)'],
+  ["an answer that is too long says how long", /"bytesWritten out of range"/g, 1, "`Too many bytes [${t}] in response to a BYOB read request.`"],
   ["an unknown type of a WritableStream is ignored", /if\(void 0!==o\.type\)throw new RangeError\("Invalid type is specified"\);/g, 1, ""],
 ];
 
@@ -69,6 +78,10 @@ const TEXTS = {
   '"view must have non-zero byteLength"': 'You must call read() on a "byob" reader with a positive-sized TypedArray object.',
   '"view\'s buffer must have non-zero byteLength"': 'You must call read() on a "byob" reader with a positive-sized TypedArray object.',
   '"This BYOB request has been invalidated"': "This ReadableStreamBYOBRequest has been invalidated.",
+  '"bytesWritten must be greater than 0 when calling respond() on a readable stream"': "The bytesWritten must be more than zero while the stream is open.",
+  '"The buffer of view has different capacity than byobRequest"': "The underlying ArrayBuffer is not the correct length.",
+  '"options.min must be greater than 0"': "Requested invalid minimum number of bytes to read (0).",
+  '"autoAllocateChunkSize must be greater than 0"': "The autoAllocateChunkSize option cannot be zero.",
   '"Insufficient bytes to fill elements in the given buffer"': "Insufficient bytes to fill elements in the given buffer",
   "`${t} '${e}' is not a valid enumeration value for ReadableStreamReaderMode`": "mode must be undefined or 'byob' in call to getReader().",
 };
@@ -95,5 +108,11 @@ export const PATCH_HELPERS = `
   let $isPlain = false;
   export const setPlainByteStreams = (isPlain) => { $isPlain = isPlain; };
   const $chunkSize = (source, type) => (type === "bytes" && !$isPlain && source[PLAIN] !== true ? 4096 : undefined);
+  let $told = () => {};
+  export const onExpectedLength = (told) => { $told = told; };
+  const $expect = (stream, source) => {
+    const expected = source === null ? undefined : source.expectedLength;
+    if (expected !== undefined && expected !== null) $told(stream, expected);
+  };
   const $tried = (start) => { try { return start(); } catch (error) { return Promise.reject(error); } };
 `;

@@ -5,6 +5,7 @@
 // replaced here. The engine moves the clock between turns of the event loop.
 import { wallClock } from "./internal/clock.js";
 import { lazy } from "./internal/lazy.js";
+import { addNewerLanguage } from "./newer_language.js";
 
 const { construct } = Reflect;
 const OriginalDate = Date;
@@ -90,5 +91,6 @@ export function tameLanguage(scope) {
   freezeDate(scope);
   freezeFormats(Intl.DateTimeFormat.prototype);
   addBytesText();
+  addNewerLanguage(define);
   delete Atomics.waitAsync; // V8 itself refuses Atomics.wait
 }

@@ -125,7 +125,7 @@ export function clearImmediate(id = 0) {
 /** https://html.spec.whatwg.org/multipage/timers-and-user-prompts.html#dom-queuemicrotask */
 export function queueMicrotask(callback) {
   requireArguments(arguments.length, 1, "queueMicrotask", "function");
-  if (typeof callback !== "function") throw wrongArgument("queueMicrotask", 0, "Function");
+  if (typeof callback !== "function") throw wrongArgument("queueMicrotask", 0, "function");
   native.enqueueMicrotask(() => {
     try {
       callback();

@@ -39,7 +39,7 @@ const events = (text) => new Response(text, { headers: { "content-type": "text/e
 export const tests = {
   "an available stream becomes events": async () => {
     const source = EventSource.from(streamOf(": hello\n\ndata: one\ndata:two\nid: 7\n\nevent: other\ndata\n\nevent: nothing\n\ndata: lost"));
-    equal(source.readyState, EventSource.CONNECTING);
+    equal(source.readyState, EventSource.OPEN);
     deepEqual(await heard(source, "other", "nothing"), [["open"], ["message", "one\ntwo", "7"], ["other", "", "7"]]);
     equal(source.readyState, EventSource.CLOSED);
   },

@@ -312,7 +312,7 @@ export const tests = {
     };
     equal(
       said(() => queueMicrotask("x")),
-      "TypeError: Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.",
+      "TypeError: Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'function'.",
     );
     const options = { cache: "no-store", cf: { cacheTtl: 300 } };
     new Request("https://a.example", options);

@@ -11,11 +11,13 @@ import { hashNumber, normalizeAlgorithm } from "./registry.js";
 function toBytes(chunk) {
   if (typeof chunk === "string") return encodeText(chunk);
   if (isBufferSource(chunk)) return viewOf(toBufferSource(chunk, "DigestStream"));
-  throw new TypeError("DigestStream takes strings, ArrayBuffers and views of them.");
+  throw new TypeError("DigestStream is a byte stream but received an object of non-ArrayBuffer/ArrayBufferView/string type on its writable side.");
 }
 
 export class DigestStream extends WritableStream {
   #digest;
+  #controller;
+  #reject;
   #bytesWritten = 0n;
 
   constructor(algorithm) {
@@ -24,7 +26,9 @@ export class DigestStream extends WritableStream {
     const { promise, resolve, reject } = Promise.withResolvers();
     const handle = native.beginDigest(hashNumber(hash));
     if (handle === undefined) throw operationError("Too many digests are under way.");
+    let controller;
     super({
+      start: (given) => void (controller = given),
       write: (chunk) => {
         try {
           const bytes = toBytes(chunk);
@@ -41,6 +45,8 @@ export class DigestStream extends WritableStream {
     // A worker that does not read the digest gets no unhandled rejection.
     promise.then(undefined, () => {});
     this.#digest = promise;
+    this.#controller = controller;
+    this.#reject = reject;
   }
 
   get digest() {
@@ -49,6 +55,12 @@ export class DigestStream extends WritableStream {
 
   get bytesWritten() {
     return this.#bytesWritten;
+  }
+
+  [Symbol.dispose]() {
+    const error = new TypeError("The DigestStream was disposed.");
+    this.#controller.error(error);
+    this.#reject(error);
   }
 }
 

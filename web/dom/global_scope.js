@@ -7,7 +7,7 @@ import { native } from "../internal/native.js";
 import { inspect } from "../internal/show.js";
 import { Level } from "../internal/wire.gen.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDictionary } from "../internal/webidl.js";
+import { requireArguments } from "../internal/webidl.js";
 
 let reportToEngine = (error) => native.log(Level.ERROR, `Uncaught ${inspect(error)}`);
 let reporting = false; // keeps an `error` listener that throws from calling itself endlessly
@@ -70,14 +70,23 @@ export function dispatchGlobal(event, onError) {
   return fireEvent(globalThis, event, onError);
 }
 
+const OURS = Symbol("made by the platform");
+
 // Set by the classes below.
 export let createExtendableEvent;
+let extending;
 export let createFetchEvent;
 export let responseOf;
 
 /** https://w3c.github.io/ServiceWorker/#extendableevent-interface */
 export class ExtendableEvent extends Event {
   #extend = null; // (promise) => void: extends the call of this event
+
+  /** A worker can make none, as at Cloudflare: only an event of a call has something to extend. */
+  constructor(token, type, init = undefined) {
+    if (token !== OURS) throw new TypeError("Illegal constructor");
+    super(type, init);
+  }
 
   /** https://w3c.github.io/ServiceWorker/#wait-until-method */
   waitUntil(promise) {
@@ -87,14 +96,15 @@ export class ExtendableEvent extends Event {
   }
 
   static {
-    createExtendableEvent = (event, waitUntil) => {
+    createExtendableEvent = (type, waitUntil) => extending(new ExtendableEvent(OURS, type), waitUntil);
+    extending = (event, waitUntil) => {
       event.#extend = waitUntil;
       return trust(event);
     };
   }
 }
 
-defineInterface(ExtendableEvent);
+defineInterface(ExtendableEvent, { name: "ExtendableEvent" });
 
 /** https://w3c.github.io/ServiceWorker/#fetchevent-interface */
 export class FetchEvent extends ExtendableEvent {
@@ -103,11 +113,9 @@ export class FetchEvent extends ExtendableEvent {
   #passThrough = null;
   #waits = true; // respondWith may be called once, while the event is dispatched
 
-  constructor(type, init) {
-    requireArguments(arguments.length, 2, "FetchEvent constructor");
-    super(type, init);
-    this.#request = toDictionary(init, "FetchEvent constructor").request;
-    if (this.#request === undefined) throw new TypeError("FetchEvent constructor: request is required.");
+  constructor(token, request) {
+    super(token, "fetch", { cancelable: true });
+    this.#request = request;
   }
 
   get request() {
@@ -136,7 +144,7 @@ export class FetchEvent extends ExtendableEvent {
 
   static {
     createFetchEvent = (request, waitUntil, passThrough) => {
-      const event = createExtendableEvent(new FetchEvent("fetch", { request, cancelable: true }), waitUntil);
+      const event = extending(new FetchEvent(OURS, request), waitUntil);
       event.#passThrough = passThrough;
       return event;
     };

@@ -47,7 +47,7 @@ export class EventSource extends EventTarget {
     const { fetcher, withCredentials } = toDictionary(options, "EventSource constructor");
     // Steps 3 and 4. A worker has no base URL unless its code defines `location`.
     const href = parseHref(text) ?? parseHref(text, `${globalThis.location?.href}`);
-    if (href === undefined) throw new DOMException(`${text.slice(0, 100)} is not a valid URL.`, "SyntaxError");
+    if (href === undefined) throw new DOMException(`Cannot open an EventSource to '${text.slice(0, 100)}'. The URL is invalid.`, "SyntaxError");
     if (callOf(native.getAsyncContext()) === undefined) {
       throw new Error("Disallowed operation called within global scope: an EventSource can be opened only while a request is handled.");
     }
@@ -64,6 +64,7 @@ export class EventSource extends EventTarget {
     const reader = stream.getReader();
     const source = new this(INTERNAL);
     source.#connection = new AbortController();
+    source.#state = OPEN;
     source.#connection.signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
     source.#readAll(reader, "", source.#connection).then(
       () => source.#fail("the stream has ended"),

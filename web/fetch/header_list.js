@@ -7,8 +7,9 @@ import { requireHeaderLength } from "../internal/webidl.js";
 // Headers of the connection, not of the request: the front handles them and the worker does not see them.
 // https://www.rfc-editor.org/rfc/rfc9110#name-connection. Upgrade is visible, because workers that serve WebSockets check it.
 const HOP_BY_HOP = [
-  "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer",
-  "cf-atoll-tls", "cf-atoll-place", // set by the front, for request.cf
+  "connection", "keep-alive", "proxy-connection", "te", "trailer",
+  "cf-atoll-tls", "cf-atoll-place", // set by the front, for request.cf,
+  "cf-atoll-cf", // and by another worker
 ];
 
 // 1 for the characters of a token, 2 for those among them that have a lower case. https://www.rfc-editor.org/rfc/rfc9110#name-tokens

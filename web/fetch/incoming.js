@@ -39,8 +39,9 @@ function readHeaders(state) {
 const NO_CERTIFICATE = Object.freeze({ certPresented: "0", certVerified: "NONE", certRevoked: "0" }); // of a client
 
 /** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties: the properties a node knows. */
-function readCf(state) {
-  const { head } = state;
+function readCf(head) {
+  const told = /\ncf-atoll-cf: (\{.*\})\r\n/.exec(head);
+  if (told !== null) return JSON.parse(told[1]);
   const tls = /\ncf-atoll-tls: (\S+) (\S+)\r\n/.exec(head);
   const client = /\ncf-connecting-ip: (\S+)\r\n/.exec(head);
   const place = /\ncf-atoll-place: (\{.*\})\r\n/.exec(head);

@@ -24,6 +24,7 @@ export class RequestState {
   signal = null; // AbortSignal
   makeSignal = createSignal;
   head = null; // head of an incoming request, as the front sent it: see incoming.js
+  cfHead = null; // the head that request.cf comes from, of the request that this one was made from
   options = DEFAULTS;
 }
 
@@ -51,6 +52,12 @@ let head = null;
 
 export function setHeadReader(reader) {
   head = reader;
+}
+
+/** `cf` that nobody has read yet, if the head of a request has more of it than its headers say. */
+export function cfOfHead(state) {
+  const from = state.head ?? state.cfHead;
+  return from !== null && from.includes("\ncf-atoll-") ? head.readCf(from) : undefined;
 }
 
 function methodOf(state) {
@@ -119,6 +126,7 @@ function initialize(state, input, init) {
   if (given === undefined && state.url.startsWith("blob:")) {
     state.options = { ...state.options, blob: lazy("file/object_url.js").resolveBlobURL(state.url) };
   }
+  if (given !== undefined) state.cfHead = given.head ?? given.cfHead;
   // Steps 25 and 32.
   state.method = readMethod(init, given === undefined ? "GET" : methodOf(given), state.options.mode);
   readSignal(state, init, given ?? null);
@@ -211,7 +219,8 @@ export class Request {
   /** https://developers.cloudflare.com/workers/runtime-apis/request/#incomingrequestcfproperties */
   get cf() {
     const state = this.#state;
-    if (state.head !== null && state.options.cf === undefined) state.options = { ...state.options, cf: head.readCf(state) };
+    const from = state.head ?? state.cfHead;
+    if (from !== null && state.options.cf === undefined) state.options = { ...state.options, cf: head.readCf(from) };
     return state.options.cf;
   }
 
@@ -234,6 +243,7 @@ export class Request {
     copy.list = listOf(state).copy();
     copy.guard = state.guard;
     copy.options = state.options;
+    copy.cfHead = state.head ?? state.cfHead;
     copy.makeSignal = () => createDependentSignal([signalOf(state)]);
     copy.body = state.body === null ? null : cloneBody(state.body);
     return createRequest(copy);

@@ -27,6 +27,8 @@ const ESCAPES = { '"': "%22", "\r": "%0D", "\n": "%0A" };
 
 /** https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data: a name or a file name in quotes. */
 function escapeName(name) {
+  // Readers that take \\" for a quote would not find the end of the name.
+  if (name.endsWith("\\")) throw new TypeError("Name or filename can't end with backslash");
   return name.replace(/[\r\n"]/g, (match) => ESCAPES[match]);
 }
 

@@ -7,14 +7,17 @@ import {
   ReadableStreamBYOBRequest,
   WritableStreamDefaultWriter,
 } from "web-streams-polyfill";
+import { isArrayBuffer } from "../internal/webidl.js";
 
 const {
   _associatedReadableByteStreamController: controllerOfRequest,
+  _closeRequest: closeRequest,
   _controlledReadableByteStream: streamOfController,
   _ownerWritableStream: streamOfWriter,
   _pendingPullIntos: pullIntos,
   _queue: queueKey,
   _queueTotalSize: sizeKey,
+  _inFlightCloseRequest: inFlightClose,
   _inFlightWriteRequest: inFlight,
   _state: stateKey,
   _writableStreamController: writableController,
@@ -26,10 +29,10 @@ function define(Class, members) {
 }
 
 const { read: readInto } = ReadableStreamBYOBReader.prototype;
-const { close: closeBytes } = ReadableByteStreamController.prototype;
+const { close: closeBytes, enqueue: enqueueBytes } = ReadableByteStreamController.prototype;
 const { get: getRequest } = Object.getOwnPropertyDescriptor(ReadableByteStreamController.prototype, "byobRequest");
 const { respond } = ReadableStreamBYOBRequest.prototype;
-const { releaseLock } = WritableStreamDefaultWriter.prototype;
+const { close: closeWriter, releaseLock } = WritableStreamDefaultWriter.prototype;
 
 // https://developers.cloudflare.com/workers/runtime-apis/streams/readablestreambyobreader/: older than the option `min` of read().
 define(ReadableStreamBYOBReader, {
@@ -52,6 +55,10 @@ define(ReadableStreamBYOBReader, {
 const settled = new WeakSet(); // requests that close() has answered
 
 define(ReadableByteStreamController, {
+  /** Takes an ArrayBuffer too. */
+  enqueue(chunk) {
+    enqueueBytes.call(this, isArrayBuffer(chunk) ? new Uint8Array(chunk) : chunk);
+  },
   /** close() settles a pending read of a BYOB reader, which the standard leaves to respond(0). */
   close() {
     closeBytes.call(this);
@@ -84,7 +91,21 @@ function emptied(queue) {
   return items;
 }
 
+const ofPlatform = new WeakSet();
+
+/** The second close() of a writable stream of the platform is no error. */
+export function allowSecondClose(stream) {
+  ofPlatform.add(stream);
+}
+
 define(WritableStreamDefaultWriter, {
+  close() {
+    const stream = this[streamOfWriter];
+    if (stream !== undefined && ofPlatform.has(stream)) {
+      if (stream[stateKey] === "closed" || stream[closeRequest] !== undefined || stream[inFlightClose] !== undefined) return Promise.resolve();
+    }
+    return closeWriter.call(this);
+  },
   /** Writes that have not begun are dropped. */
   releaseLock() {
     const stream = this[streamOfWriter];

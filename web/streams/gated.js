@@ -2,6 +2,7 @@
 //
 // A TransformStream queues all output of a chunk at once. Here a few bytes may become gigabytes, so the output of a write is queued
 // only up to a bound, and the rest waits until some of it is read.
+import { allowSecondClose } from "./differences.js";
 import { PLAIN, ReadableStream, WritableStream } from "./streams.js";
 import { encodeText } from "../internal/text.js";
 import { bytesOf, isArrayBuffer, isBufferSource } from "../internal/webidl.js";
@@ -100,5 +101,6 @@ export function createGatedPair({ pieces, ending, held = 0, admit = () => null, 
     },
     writableStrategy,
   );
+  allowSecondClose(writable);
   return { readable, writable };
 }

@@ -3,7 +3,7 @@
 // Cloudflare's byte streams: chunks pass through unchanged, a write resolves when its chunk has been read, and the readable side
 // can fill a buffer of the reader.
 import { createGatedPair, toBytes } from "./gated.js";
-import { setLength } from "./lengths.js";
+import { setLength, toLength } from "./lengths.js";
 import { defineInterface } from "../internal/platform.js";
 import { requireArguments, toDictionary } from "../internal/webidl.js";
 
@@ -19,6 +19,7 @@ export function createIdentity(admit = undefined, writableStrategy = undefined) 
     writableStrategy,
     admit,
     *pieces(chunk) {
+      if (chunk === undefined) return; // as at Cloudflare
       const bytes = toBytes(chunk);
       if (bytes.length > 0) yield bytes.slice(); // a copy, because the stream detaches the buffer
     },
@@ -48,13 +49,6 @@ export class IdentityTransformStream {
       stream.#pair = pair;
     };
   }
-}
-
-function toLength(value) {
-  const length = Number(value);
-  if (length < 0) throw new TypeError("The value cannot be converted because it is negative and this API expects a positive bigint.");
-  if (Number.isSafeInteger(length)) return length;
-  throw new TypeError("The value cannot be converted because it is not an integer.");
 }
 
 export class FixedLengthStream extends IdentityTransformStream {

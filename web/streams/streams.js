@@ -3,6 +3,7 @@ import "./early.js";
 import "./differences.js";
 import {
   internals,
+  onExpectedLength,
   PLAIN,
   readerRead,
   setPlainByteStreams,
@@ -26,6 +27,7 @@ import { lazy } from "../internal/lazy.js";
 import { defineInterface } from "../internal/platform.js";
 import { encodeText } from "../internal/text.js";
 import { isOn, whenFlagsAreSet } from "../worker/compatibility.js";
+import { setLength, toLength } from "./lengths.js";
 
 // The internals of the library; see tools/hide_streams.mjs.
 const {
@@ -42,6 +44,8 @@ const { getReader } = ReadableStream.prototype;
 const describeStream = (stream) => ({ locked: stream.locked, state: stream[stateKey] });
 const describeNothing = () => ({});
 
+// As at Cloudflare, `expectedLength` becomes the Content-Length of a body.
+onExpectedLength((stream, length) => setLength(stream, toLength(length)));
 whenFlagsAreSet(() => setPlainByteStreams(isOn("streams_no_default_auto_allocate_chunk_size")));
 
 defineInterface(ReadableStream, { describe: describeStream });

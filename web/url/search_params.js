@@ -34,7 +34,9 @@ function pairsOfSequence(value) {
 /** https://url.spec.whatwg.org/#urlsearchparams-initialize, for a record. */
 function pairsOfRecord(value) {
   const record = new Map(); // conversion may make names equal: the last value wins, at the position of the first
-  forEachProperty(value, toUSVString, (key, item) => record.set(toUSVString(key), toUSVString(item)));
+  // Symbols are left out, as at Cloudflare.
+  const check = (key) => typeof key === "symbol" || toUSVString(key);
+  forEachProperty(value, check, (key, item) => typeof key === "symbol" || record.set(toUSVString(key), toUSVString(item)));
   return [...record].flat();
 }
 

@@ -26,6 +26,16 @@ export class ExecutionContext {
     return ownExports();
   }
 
+  /** What Cloudflare Access knows about the client: nothing here. */
+  get access() {
+    return undefined;
+  }
+
+  /** Custom spans. */
+  get tracing() {
+    return lazy("worker/tracing.js").tracing;
+  }
+
   /** Keeps the call open until `promise` is settled, even after the response is sent. */
   waitUntil(promise) {
     if (typeof this !== "object" || this === null || !(#call in this)) {

@@ -1,6 +1,6 @@
 // Events besides fetch that start a call. Python sends a JSON object and bytes, and receives a JSON object or bytes once the
 // handler and all its waitUntil() promises have finished.
-import { createExtendableEvent, dispatchGlobal, ExtendableEvent } from "../dom/global_scope.js";
+import { createExtendableEvent, dispatchGlobal } from "../dom/global_scope.js";
 import { runOfEvent } from "../internal/events.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
@@ -34,7 +34,7 @@ export function callHandler(target, name, value, call) {
 
 /** In a service-worker script the fields of `value` are those of the event. */
 function dispatchToScript(name, value, call) {
-  const event = createExtendableEvent(new ExtendableEvent(name), (promise) => call.waitUntil(promise));
+  const event = createExtendableEvent(name, (promise) => call.waitUntil(promise));
   if (Array.isArray(value)) event.events = value;
   else copyFields(value, event);
   let failure;

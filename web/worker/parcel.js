@@ -17,6 +17,7 @@ import { isFetcher, PassedStub, passOf } from "../rpc/passes.js";
 import { Placeholder } from "../rpc/placeholder.js";
 import { handleOf, RpcTarget, StubHandle } from "../rpc/stubs.js";
 import { describePart, makePart, partOf } from "./platform_parts.js";
+import { describeSent } from "./thrown.js";
 
 const MOST_BYTES = 32 * 1024 * 1024;
 const NONE = Object.freeze([]);
@@ -82,7 +83,10 @@ class Writing {
       return this.#stub(cap);
     }
     const isPlatform = interfaceOf(object) !== undefined;
-    if (!isPlatform && object instanceof Error) return undefined; // V8 writes it
+    if (!isPlatform && object instanceof Error) {
+      const facts = describeSent(object);
+      return facts === undefined ? undefined : { facts: { kind: "error", ...facts }, take: null }; // V8 writes one without own properties
+    }
     const part = isPlatform ? describePart(object, this.#session) : undefined;
     if (part === undefined) throw notSerializable(nameOf(object));
     return part;

@@ -15,6 +15,7 @@ import { cloneError } from "../rpc/errors.js";
 import { isDisturbed, isReadableStream, WritableStream } from "../streams/streams.js";
 import { sourceOfBytes, sourceOfStream } from "./bodies.js";
 import { readValue, writeValue } from "./parcel.js";
+import { makeSent } from "./thrown.js";
 
 const SMALL = 64 * 1024; // bodies up to this size are sent with the value
 
@@ -122,6 +123,7 @@ const MAKERS = {
     return file === null ? createBlob(bytes, type) : new File([bytes], file.name, { type, lastModified: file.modified });
   },
   dom: ({ name, message }) => new DOMException(message, name),
+  error: makeSent,
   signal(fact, body, session) {
     const signal = createSignal();
     const abort = (bytes) => bytes !== null && signalAbort(signal, readValue(bytes, session).value);

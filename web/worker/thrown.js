@@ -12,7 +12,7 @@ const NOT_OWN = ["name", "message", "stack"];
 /** The exception as JSON. Never throws, even if reading the exception does. */
 export function describeThrown(error) {
   try {
-    if (!(error instanceof Error)) return { name: "", message: inspect(error), stack: "" };
+    if (!(error instanceof Error)) return { name: "", message: typeof error === "string" ? error : inspect(error), stack: "" };
     const { name, message, stack } = error;
     return { name: `${name}`, message: `${message}`, stack: `${stack}`, dom: error instanceof DOMException, own: ownProperties(error) };
   } catch {
@@ -49,11 +49,30 @@ function makeError(name, message, isDom) {
   return Object.defineProperty(new Error(message), "name", { value: name, writable: true, configurable: true });
 }
 
+/** An error within a value that travels, if it has more than V8 writes of it: what makeSent() needs. */
+export function describeSent(error) {
+  const own = ownProperties(error);
+  if (own === undefined && !Object.hasOwn(error, "name")) return undefined;
+  const { name, message, stack } = error;
+  return { name: `${name}`, message: `${message}`, stack: `${stack}`, own };
+}
+
+/** The error in a value that has arrived. */
+export function makeSent({ name, message, stack, own }) {
+  const error = withOwn(makeError(name, message, false), own);
+  Object.defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
+  return error;
+}
+
 /** The error to throw here for an exception that another worker threw. */
 export function makeThrown({ name, message, dom, own, flags }) {
   const error = makeError(name, message, dom === true);
   error.remote = true;
   Object.assign(error, flags);
+  return withOwn(error, own);
+}
+
+function withOwn(error, own) {
   if (typeof own !== "string") return error;
   const text = native.atob(own);
   const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));

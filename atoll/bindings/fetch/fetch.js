@@ -4,7 +4,7 @@ import { addAbortAlgorithm, removeAbortAlgorithm } from "#web/dom/abort.js";
 import { takeBody } from "#web/fetch/body.js";
 import { fetchDataURL } from "#web/fetch/data_url.js";
 import { HeaderList } from "#web/fetch/header_list.js";
-import { listOf, Request, requestState } from "#web/fetch/request.js";
+import { cfOfHead, listOf, Request, requestState } from "#web/fetch/request.js";
 import { makeResponse, NULL_BODY_STATUS } from "#web/fetch/response.js";
 import { lazy } from "#web/internal/lazy.js";
 import { defineOp } from "#web/internal/ops.js";
@@ -23,6 +23,7 @@ const write = defineOp("fetch.write");
 const handOver = defineOp("fetch.hand_over");
 
 const INLINE = 1 << 20; // bytes: a body up to this size is sent with the request, and can be sent again after a redirect
+const MOST_CF = 16 << 10; // characters
 const PIECE = 128 * 1024;
 const MOST_REDIRECTS = 20; // https://fetch.spec.whatwg.org/#http-redirect-fetch, step 7
 const REDIRECTS = [301, 302, 303, 307, 308];
@@ -41,7 +42,8 @@ class Fetch {
     this.list = state.options.cache === "default" || service !== undefined ? state.list : withCacheMode(state);
     this.upgrade = isUpgrade(state) || undefined; // it asks for a WebSocket
     this.redirect = state.options.redirect;
-    this.cf = cacheOptions(state);
+    this.cf = service === undefined ? cacheOptions(state) : undefined;
+    this.told = service === undefined ? undefined : cfToTell(state); // request.cf of the worker that is called
     this.redirects = 0;
     this.bytes = null; // the request body, if it is complete,
     this.source = null; // or its source
@@ -95,17 +97,17 @@ class Fetch {
 
   #send() {
     this.number = ++last;
-    const { method, url, number, service, object } = this;
+    const { method, url, number, service, object, told } = this;
     const { pairs } = this.list;
     let head = "";
     for (let i = 0; i < pairs.length; i += 2) head += `${pairs[i]}: ${pairs[i + 1]}\r\n`;
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
-    if (this.upgrade) return start({ fetch: number, method, url, head, service, object, upgrade: true });
-    const meta = { fetch: number, method, url, head, service, object, cf: this.cf };
+    if (this.upgrade) return start({ fetch: number, method, url, head, service, object, told, upgrade: true });
+    const meta = { fetch: number, method, url, head, service, object, told, cf: this.cf };
     if (!streamed && service !== undefined && object === undefined && this.cf === undefined) return startInside(start, meta, pairs, this.bytes);
     if (!streamed) return start(meta, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
-    const answer = start({ fetch: number, method, url, head, service, object, streamed, length });
+    const answer = start({ fetch: number, method, url, head, service, object, told, streamed, length });
     this.#pump(number).catch((error) => this.abort(error));
     return answer;
   }
@@ -194,6 +196,17 @@ class Fetch {
 /** https://developers.cloudflare.com/workers/examples/websockets/#write-a-websocket-client */
 function isUpgrade({ method, list, body }) {
   return method === "GET" && body === null && list.get("upgrade")?.toLowerCase() === "websocket";
+}
+
+/** request.cf as the worker behind a binding gets it; undefined if that would find nothing more than it finds in the headers. */
+function cfToTell(state) {
+  const cf = state.options.cf ?? cfOfHead(state);
+  if (cf === undefined) return undefined;
+  // A header line has no other characters than these.
+  const text = JSON.stringify(cf)?.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  if (text === undefined || !text.startsWith("{")) return undefined;
+  if (text.length > MOST_CF) throw new TypeError(`fetch: \`cf\` is longer than ${MOST_CF} characters as JSON.`);
+  return text;
 }
 
 /** The cache options in `cf`: https://developers.cloudflare.com/workers/runtime-apis/request/#the-cf-property-requestinitcfproperties */

@@ -19,6 +19,7 @@ export function startInside(op, meta, pairs, bytes) {
   const found = AUTHORITY.exec(meta.url);
   if (found === null || !mayStayInside()) return op(meta, bytes);
   let lines = `host: ${found[1]}\r\n`;
+  if (meta.told !== undefined) lines += `cf-atoll-cf: ${meta.told}\r\n`;
   let hasAccept = false;
   let hasAgent = false;
   let hasEncoding = false;

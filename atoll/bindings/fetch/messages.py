@@ -27,6 +27,9 @@ URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=%-]+)(?::(\d
 HEAD = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++: ?+[^\0\r\n\u0100-\U0010ffff]*+\r\n)*+")
 MAX_HEAD = 128 << 10
 MAX_URL = 64 << 10
+MAX_TOLD = 16 << 10
+TOLD = re.compile(r"(?:\{[ -~]*+)?+")
+CHUNKED = b"transfer-encoding: chunked\r\n"
 MAX_REMEMBERED_HEAD = 256
 NOT_IN_VALUE = re.compile(r"[\r\n\0]")
 FORBIDDEN_METHODS = frozenset({"CONNECT", "TRACE", "TRACK"})
@@ -69,6 +72,7 @@ class WantedFetch(Struct):
     upgrade: bool = False  # it asks for a WebSocket
     service: object = None  # the name of the binding to call
     object: dict[str, Any] | None = None  # the Durable Object to call, as the worker names it
+    told: str = ""  # request.cf for the worker that is called, as JSON
     is_ours: bool = field(default=False)  # we sent accept-encoding, and decode the body
     asked: Origin | None = None  # the server that the URL names, if the request is sent to another
 
@@ -117,6 +121,10 @@ def read_wanted(meta: Mapping[str, Any]) -> WantedFetch:
     )
     wanted.service, named = meta.get("service"), meta.get("object")
     wanted.object = named if isinstance(named, dict) else None
+    told = meta.get("told", "")
+    if not isinstance(told, str) or len(told) > MAX_TOLD or TOLD.fullmatch(told) is None:
+        raise InvalidArgument("fetch: the properties in `cf` are no object, or longer than 16 KB")
+    wanted.told = told
     wanted.streamed, wanted.length = streamed, length if streamed else None
     wanted.upgrade = meta.get("upgrade") is True and method == "GET" and not streamed
     dropped = NOT_FORWARDED | OF_HANDSHAKE if wanted.upgrade else NOT_FORWARDED
@@ -147,7 +155,7 @@ def request_bytes(wanted: WantedFetch, body: bytes, loops: str, zone: str, hands
     framing = handshake.encode() or framing_of(wanted.method, body)
     if wanted.streamed:
         length = wanted.length
-        framing = b"transfer-encoding: chunked\r\n" if length is None else b"content-length: %d\r\n" % length
+        framing = CHUNKED if length is None else b"content-length: %d\r\n" % length
     start = f"{wanted.method} {wanted.path}".encode()
     return b"".join((start, common_lines(wanted, loops, zone), framing, b"\r\n", body))
 
@@ -167,7 +175,7 @@ def framing_of(method: str, body: bytes) -> bytes:
 
 def inner_head(wanted: WantedFetch, zone: str, body_length: int | None, others: str = "") -> bytes:
     """The request as the head of a call to another worker of this node."""
-    framing = inner_framing(wanted.length if wanted.streamed else body_length)
+    framing = CHUNKED if wanted.chunked else inner_framing(wanted.length if wanted.streamed else body_length)
     if wanted.upgrade:
         framing = b"upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
     if others:  # over a network this call would add a member; here its hops are counted
@@ -179,6 +187,8 @@ def inner_lines(wanted: WantedFetch, zone: str) -> bytes:
     """The part of such a head that does not depend on URL and body."""
     claims = CLIENT_NAME if wanted.service is None else OF_CONNECTION_ALONE
     told = lines(pair for pair in wanted.headers if claims.fullmatch(pair[0].lower()) is None)
+    if wanted.told and wanted.service is not None:
+        told += f"cf-atoll-cf: {wanted.told}\r\n"
     return f"host: {wanted.authority}\r\n{told}cf-worker: {zone}\r\n".encode("latin-1")
 
 

@@ -7,6 +7,24 @@ interface ExecutionContext<Props = unknown> {
   readonly props: Props;
   /** Stubs of the worker's own entry points; `ctx.exports.Name({ props })` sets their `ctx.props`. */
   readonly exports: Record<string, any>;
+  /** Custom spans. They are not recorded. */
+  readonly tracing: Tracing;
+}
+
+interface Span {
+  readonly isTraced: boolean;
+  setAttribute(name: string, value?: string | number | boolean): this;
+  setAttributes(attributes: Record<string, string | number | boolean>): this;
+  end(): void;
+}
+
+interface Tracing {
+  enterSpan<Result, Args extends unknown[]>(name: string, callback: (span: Span, ...args: Args) => Result, ...args: Args): Result;
+  startActiveSpan<Result, Args extends unknown[]>(
+    name: string,
+    callback: (span: Span, ...args: Args) => Result,
+    ...args: Args
+  ): Result;
 }
 
 interface ScheduledController {
@@ -187,6 +205,13 @@ declare module "cloudflare:workers" {
   export const ServiceStub: { readonly prototype: any };
   /** The same as `ctx.exports`. */
   export const exports: Record<string, any>;
+  /** Calls `callback` with another `env`, for all code that it starts. */
+  export function withEnv<Result>(env: unknown, callback: () => Result): Result;
+  /** Calls `callback` with other `exports`, for all code that it starts. */
+  export function withExports<Result>(exports: unknown, callback: () => Result): Result;
+  export function withEnvAndExports<Result>(env: unknown, exports: unknown, callback: () => Result): Result;
+  /** Custom spans. They are not recorded. */
+  export const tracing: Tracing;
   /** @deprecated There are no Workflows: the class can be extended, and throws when it is made. */
   export abstract class WorkflowEntrypoint<Env = unknown> {
     protected ctx: any;
