@@ -20,7 +20,7 @@ log = logging.getLogger("atoll.handover")
 Reload: TypeAlias = Callable[[], tuple[Settings, Mapping[str, str]]]  # reads all sources again. Raises StartError
 
 OF_FRONT = tuple(field.name for field in fields(Bounds))
-OF_LOGS = ("log_rate", "log_bytes", "log_days")
+OF_LOGS = ("log_rate", "log_quiet_rate", "log_bytes", "log_days")
 OF_PROXIES = ("trusted_proxies", "geo_files")
 OF_DRAIN = ("drain_delay", "drain_seconds")
 RELOADED = (*OF_FRONT, *OF_PROXIES, *OF_LOGS, *OF_DRAIN)
@@ -48,7 +48,7 @@ async def reload_into(node: Node, reload: Reload) -> None:
     if any(name in OF_PROXIES for name in applied):
         shared.proxies = proxies
     node.server.drain_seconds = node.settings.drain_seconds
-    node.logs.limit(node.settings.log_rate, node.settings.log_bytes, node.settings.log_days)
+    node.logs.limit(node.settings)
     log.info("reloaded: %s", ", ".join(applied) or "no setting has changed")
     if later:
         log.warning("these settings need a restart or --replace: %s", ", ".join(later))
