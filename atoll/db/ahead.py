@@ -10,6 +10,18 @@ from atoll.db.migrate import migrations, user_version
 from atoll.errors import StartError
 
 MAIN = "atoll.db"
+HEADER, MAGIC, VERSION_AT = 100, b"SQLite format 3\0", 60  # of a database file; `user_version` is at VERSION_AT
+
+
+def refuse_newer_file(data: Path) -> None:
+    """The same by the header of the file alone, without SQLite, which may make files beside it."""
+    try:
+        with (data / MAIN).open("rb") as file:
+            head = file.read(HEADER)
+    except OSError:
+        return
+    if len(head) == HEADER and head.startswith(MAGIC):
+        _check(data / MAIN, int.from_bytes(head[VERSION_AT : VERSION_AT + 4], "big"))
 
 
 def refuse_newer(data: Path) -> None:
@@ -27,6 +39,10 @@ def refuse_newer(data: Path) -> None:
         return
     finally:
         connection.close()
+    _check(path, have)
+
+
+def _check(path: Path, have: int) -> None:
     known = len(migrations())
     if have > known:
         raise StartError(

@@ -17,6 +17,7 @@ import os
 import shutil
 from pathlib import Path
 
+from atoll.db.ahead import refuse_newer_file
 from atoll.db.sqlite import Database, databases
 from atoll.errors import StartError, StorageFailed
 
@@ -49,6 +50,11 @@ class DataFolder:
                 f"the data folder {path} cannot be used: {error.strerror}", "choose one you may write to with --data"
             ) from None
         self._take_lock()
+        try:
+            refuse_newer_file(path)  # before anything in it changes
+        except StartError:
+            self._drop_lock()
+            raise
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(os.getpid()).encode(), 0)
         self._watching: asyncio.Task[None] | None = None

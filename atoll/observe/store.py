@@ -102,10 +102,11 @@ class LogStore:
         )
 
     def limit(self, settings: Settings) -> None:
-        """Change how much is kept. The next look at the house applies it."""
+        """Change how much is kept."""
         self._share = max(int(settings.log_rate * FLUSH_SECONDS), 1)
         self._quiet_room = max(int(settings.log_quiet_rate * FLUSH_SECONDS), 1)
         self._max_bytes, self._max_age_ms = settings.log_bytes, settings.log_days * 86_400_000
+        self._sharing.clear()
         for book in self._books.values():
             book.quiet_share = self._share
 

@@ -95,6 +95,19 @@ def test_an_upgrade_that_cannot_start_leaves_the_old_process_serving(new_atoll: 
     assert atoll.get("hello").text == "Hello!" and GAVE_WAY not in atoll.log()
 
 
+def test_a_folder_of_a_newer_atoll_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with sqlite3.connect(data / "atoll.db") as database:
+        database.execute("PRAGMA user_version = 9999")
+    (data / "recent.tmp").write_text("of the newer one")
+    before = {path.name: path.read_bytes() for path in data.iterdir()}
+    command = [*COMMAND, "--port=0", f"--data={data}", "--engines=1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "made by a newer Atoll" in done.stderr and "hint:" in done.stderr
+    assert {path.name: path.read_bytes() for path in data.iterdir() if path.name != "lock"} == before
+
+
 async def test_a_node_whose_successor_dies_at_the_worst_moment_goes_on(new_atoll: Callable[..., Atoll]) -> None:
     atoll = new_atoll(engines=1)
     atoll.deploy(NAME, SOURCE, **FIELDS)
