@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.api.routes import Route
+from atoll.api.routes import Route, caller_of
 from atoll.api.work import Work
 from atoll.bindings.base import Binding
 from atoll.config import Settings
@@ -32,18 +32,22 @@ from atoll.control.deploy.deployer import Deployer
 from atoll.control.edge.boundary import Boundary, no_route
 from atoll.control.edge.openapi import OpenApi
 from atoll.control.endpoints.bundles import BundlesApi
+from atoll.control.endpoints.dashboard import DashboardApi
 from atoll.control.endpoints.deployments import DeploymentsApi
 from atoll.control.endpoints.hosts import HostsApi
 from atoll.control.endpoints.logs import LogsApi
 from atoll.control.endpoints.node import NodeApi
 from atoll.control.endpoints.routes import RoutesApi
 from atoll.control.endpoints.secrets import SecretsApi
+from atoll.control.endpoints.series import SeriesApi
+from atoll.control.endpoints.session import SessionApi
 from atoll.control.endpoints.tenants import TenantsApi
 from atoll.control.endpoints.tokens import TokensApi
 from atoll.control.endpoints.versions import VersionsApi
 from atoll.control.endpoints.workers import WorkerAnswer, WorkersApi
 from atoll.control.store.workers import WorkerStore
 from atoll.engine.pool import PoolStats
+from atoll.observe.series import SeriesStore
 from atoll.observe.store import LogStore
 from atoll.public_address import PublicAddress, public_address
 
@@ -62,6 +66,7 @@ class ControlParts(Struct, frozen=True):
     pool_report: Callable[[], Mapping[str, object]]
     port: Callable[[], int]
     kinds: Mapping[str, Binding]
+    series: SeriesStore
     more: Sequence[Route] = ()  # routes of other packages
 
 
@@ -74,6 +79,7 @@ class ControlApi:
         deployer.maps.run = lambda job, data, args, tenant: work.offload.run(job, data, args, tenant=tenant)
         self._port = parts.port
         workers = WorkersApi(settings, deployer, self.url_of)
+        session = SessionApi(access)
         self.routes: list[Route] = [
             *NodeApi(settings, deployer, parts.stats, parts.pool_report, self.url_of).routes(),
             *workers.routes(),
@@ -86,6 +92,9 @@ class ControlApi:
             *TokensApi(access.tokens, access.tenants, access.audit, access.clock).routes(),
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
             *LogsApi(deployer.find, parts.logs, deployer.maps).routes(),
+            *SeriesApi(deployer, parts.series, self.url_of).routes(),
+            *session.routes(),
+            *DashboardApi(lambda request: session.shown(caller_of(request))).routes(),
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)
