@@ -23,7 +23,7 @@ class Fallback extends Component {
 
   render({ children }, { error }) {
     if (!error) return children;
-    return html`<${Empty} title="This page has a mistake">
+    return html`<${Empty} title="This page has a mistake" whole>
       <p>${String(error.message)}</p>
       <p><button type="button" onClick=${() => location.reload()}>Load it again</button></p>
     <//>`;
@@ -42,7 +42,7 @@ function App() {
     <div inert=${!me}>
       <${Shell}>
         <${Fallback} key=${route.value.parts.join("/")}>
-          ${View ? html`<${View} />` : html`<${Empty} title="There is no such page"><p><${Link} to="/">To the workers<//></p><//>`}
+          ${View ? html`<${View} />` : html`<${Empty} title="There is no such page" whole><p><${Link} to="/">To the workers<//></p><//>`}
         <//>
       <//>
     </div>`;
@@ -50,7 +50,10 @@ function App() {
 
 async function start() {
   applyTheme(theme.value);
-  if (session.value === null && !code) {
+  if (code) {
+    session.value = null; // the login shows, and uses the code
+    known.value = null;
+  } else if (session.value === null) {
     // A page that was opened by a link of another site came without the cookie; its own requests have it.
     session.value = await call("GET", "/api/session").catch(() => null);
   }

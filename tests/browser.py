@@ -80,7 +80,14 @@ class Tab:
     def send(self, method: str, **params: Any) -> Any:
         self.number += 1
         data = json.dumps({"id": self.number, "method": method, "params": params}).encode()
-        size = bytes([0x80 | 126]) + len(data).to_bytes(2, "big") if len(data) > 125 else bytes([0x80 | len(data)])
+        if len(data) < 126:
+            size = bytes([0x80 | len(data)])
+        else:
+            size = (
+                b"\xfe" + len(data).to_bytes(2, "big")
+                if len(data) < 1 << 16
+                else b"\xff" + len(data).to_bytes(8, "big")
+            )
         self.socket.sendall(b"\x81" + size + bytes(4) + data)  # a mask of zeros
         while True:
             answer = json.loads(self._frame())

@@ -20,7 +20,7 @@ import apsw
 
 from atoll.observe import series
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
-from atoll.observe.series_points import Point
+from atoll.observe.series_points import StepCounts
 from tests.browser import BROWSERS, Tab
 from tests.debian import require
 from tests.running import Atoll
@@ -38,7 +38,10 @@ PAGES = {
 SHOWN = {"home": "light", "overview": "dark", "versions": "light"}  # the pictures of the documents
 SHOP = """export default { async fetch(request, env) {
   const { pathname } = new URL(request.url);
-  if (pathname === "/basket/checkout") { console.warn("no stock for", "tea-42"); throw new TypeError("item.price is undefined"); }
+  if (pathname === "/basket/checkout") {
+    console.warn("no stock for", "tea-42");
+    throw new TypeError("item.price is undefined");
+  }
   if (pathname === "/slow") { console.log("asked 3 suppliers"); return new Response("late"); }
   console.log("served", pathname);
   return new Response("Hello from " + (env.CITY ?? "the shop"));
@@ -118,15 +121,15 @@ def fill(file: Path, workers: dict[str, dict[str, Any]]) -> None:
     now = int(time.time()) // 60 * 60
     rows = []
     for name, rate in WORKERS.items():
-        for minute in range(60):
+        for minute in range(62):
             wave = 1 + 0.35 * math.sin(minute / 9 + rate) + chance.uniform(-0.12, 0.12)
             calls = int(rate * 60 * wave)
             bad = int(calls * (0.06 if name == "shop" and 34 <= minute <= 41 else 0.004 if name == "mailer" else 0))
             slow = 9 if name == "search" else 5
-            point = Point(
+            point = StepCounts(
                 {2: calls - bad, **({10: bad} if bad else {})},
                 spread(calls, len(WALL_BOUNDS) + 1, slow, chance),
-                spread(calls, len(CPU_BOUNDS) + 1, slow - 1, chance),
+                spread(calls, len(CPU_BOUNDS) + 1, 4, chance),
                 calls * 2_400,
                 calls // 3,
                 0,
@@ -140,7 +143,10 @@ def fill(file: Path, workers: dict[str, dict[str, Any]]) -> None:
 
 
 def spread(calls: int, places: int, middle: int, chance: random.Random) -> list[int]:
-    weights = [math.exp(-((place - middle + chance.uniform(-0.4, 0.4)) ** 2) / 1.6) for place in range(places - 2)] + [0, 0]
+    weights = [math.exp(-((place - middle + chance.uniform(-0.4, 0.4)) ** 2) / 1.6) for place in range(places - 2)] + [
+        0,
+        0,
+    ]
     return [round(calls * weight / sum(weights)) for weight in weights]
 
 
@@ -149,7 +155,9 @@ def take(tab: Tab, node: Atoll, path: str, theme: str, width: int, out: Path, *,
     tab.send("Emulation.setDeviceMetricsOverride", **size)
     tab.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
     tab.send("Page.navigate", url=f"http://{node.control_host}/dashboard{path}")
-    tab.wait_until("document.readyState === 'complete' && document.querySelector('h1') && !document.querySelector('.loading')")
+    tab.wait_until(
+        "document.readyState === 'complete' && document.querySelector('h1') && !document.querySelector('.loading')"
+    )
     charts = "[...document.querySelectorAll('.plot')].every((box) => box.querySelector('canvas'))"
     tab.wait_until(charts)
     tab.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

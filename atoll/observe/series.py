@@ -27,7 +27,7 @@ from atoll.clock import SteadyClock
 from atoll.db.sqlite import Database, each_row
 from atoll.errors import StorageFailed
 from atoll.observe.meter import Meter, Tally
-from atoll.observe.series_points import Point, point_of, since
+from atoll.observe.series_points import StepCounts, point_of, since
 
 log = logging.getLogger("atoll.series")
 
@@ -43,18 +43,18 @@ MAX_WARM: Final = 60_000  # rows read at the start
 MAX_FINE: Final = 300_000  # points of 10 seconds in memory, about 150 bytes each; above it the oldest subject goes
 
 NODE: Final = "n"
-DECODER = msgspec.msgpack.Decoder(Point)
+DECODER = msgspec.msgpack.Decoder(StepCounts)
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     subject: str
     version: str
 
 
-class Found(NamedTuple):
+class SeriesStep(NamedTuple):
     at: int
     version: str
-    point: Point
+    point: StepCounts
 
 
 class _Stored(NamedTuple):
@@ -93,11 +93,11 @@ class SeriesStore:
         self.meter = meter
         self._worker_id = worker_id
         self._clock = clock or SteadyClock()
-        self._seen: dict[tuple[str, str], tuple[Tally, Point]] = {}  # by worker's name and version: at the last look
+        self._seen: dict[tuple[str, str], tuple[Tally, StepCounts]] = {}  # at the last look
         self._began = 0  # points of memory from before are of a minute each
         self._fine: dict[str, deque[tuple[int, str, bytes]]] = {}  # by subject
         self._fine_count = 0
-        self._open: dict[int, tuple[int, dict[Key, Point]]] = {step: (0, {}) for step in STEPS}
+        self._open: dict[int, tuple[int, dict[SeriesKey, StepCounts]]] = {step: (0, {}) for step in STEPS}
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
 
@@ -165,7 +165,7 @@ class SeriesStore:
         if any(step == 900 for step, _, _ in closed):
             await self._trim()
 
-    def _turn_over(self, at: int) -> list[tuple[int, int, dict[Key, Point]]]:
+    def _turn_over(self, at: int) -> list[tuple[int, int, dict[SeriesKey, StepCounts]]]:
         """Close the minutes and quarters that are over."""
         closed = []
         for step, (begin, points) in self._open.items():
@@ -179,18 +179,18 @@ class SeriesStore:
         name = tally.worker, tally.version
         now = point_of(tally)
         before = self._seen.get(name)
-        point = since(now, before[1] if before is not None and before[0] is tally else Point({}))
+        point = since(now, before[1] if before is not None and before[0] is tally else StepCounts({}))
         self._seen[name] = tally, now
         if not point.counts and not point.assets:
             return
-        self._add(Key(NODE, ""), at, point)
+        self._add(SeriesKey(NODE, ""), at, point)
         if tally.tenant:  # the shared set has none
-            self._add(Key(of_tenant(tally.tenant), ""), at, point)
+            self._add(SeriesKey(of_tenant(tally.tenant), ""), at, point)
             worker_id = self._worker_id(tally.worker)
             if worker_id:
-                self._add(Key(of_worker(worker_id), tally.version), at, point)
+                self._add(SeriesKey(of_worker(worker_id), tally.version), at, point)
 
-    def _add(self, key: Key, at: int, point: Point) -> None:
+    def _add(self, key: SeriesKey, at: int, point: StepCounts) -> None:
         points = self._fine.get(key.subject)
         if points is None:
             points = self._fine[key.subject] = deque()
@@ -205,12 +205,12 @@ class SeriesStore:
         for _, opened in self._open.values():
             whole = opened.get(key)
             if whole is None:
-                whole = opened[key] = Point({})
+                whole = opened[key] = StepCounts({})
             whole.add(point)
 
     # Storing
 
-    async def _store(self, step: int, at: int, points: Mapping[Key, Point]) -> None:
+    async def _store(self, step: int, at: int, points: Mapping[SeriesKey, StepCounts]) -> None:
         rows = [(step, key.subject, at, key.version, point) for key, point in points.items()]
         for first in range(0, len(rows), ROWS):
             some = rows[first : first + ROWS]
@@ -234,7 +234,7 @@ class SeriesStore:
 
     # Reading
 
-    async def find(self, subject: str, begin: int, end: int, step: int) -> list[Found]:
+    async def find(self, subject: str, begin: int, end: int, step: int) -> list[SeriesStep]:
         """Points of a subject from `begin` to `end`, of each version, in steps of a multiple of a stored step."""
         if step < 60:
             begin = max(begin, self._began)
@@ -246,31 +246,31 @@ class SeriesStore:
         late = [(at, key.version, point) for key, point in opened.items() if key.subject == subject]
         return merged([*rows, *(each for each in late if begin <= at < end)], step)
 
-    def recent(self, subject: str, begin: int, step: int) -> list[Found]:
+    def recent(self, subject: str, begin: int, step: int) -> list[SeriesStep]:
         """Points of the last hour, from memory."""
         return merged(
             ((at, v, DECODER.decode(data)) for at, v, data in self._fine.get(subject, ()) if at >= begin), step
         )
 
 
-def merged(points: Iterable[tuple[int, str, Point]], step: int) -> list[Found]:
+def merged(points: Iterable[tuple[int, str, StepCounts]], step: int) -> list[SeriesStep]:
     """Points in steps of `step` seconds, by time."""
-    whole: dict[tuple[int, str], Point] = {}
+    whole: dict[tuple[int, str], StepCounts] = {}
     for at, version, point in points:
         place = at // step * step, version
         if place not in whole:
-            whole[place] = Point({})
+            whole[place] = StepCounts({})
         whole[place].add(point)
-    return [Found(at, version, point) for (at, version), point in sorted(whole.items(), key=lambda each: each[0])]
+    return [SeriesStep(at, version, point) for (at, version), point in sorted(whole.items(), key=lambda each: each[0])]
 
 
-def insert(connection: apsw.Connection, rows: list[tuple[int, str, int, str, Point]]) -> None:
+def insert(connection: apsw.Connection, rows: list[tuple[int, str, int, str, StepCounts]]) -> None:
     """Add points. After a restart a part of the same step may be stored already."""
     for step, subject, at, version, point in rows:
         where = (step, subject, at, version)
         sql = "SELECT data FROM series WHERE step = ? AND subject = ? AND at = ? AND version = ?"
         before = connection.execute(sql, where).fetchone()
-        whole = Point({})
+        whole = StepCounts({})
         whole.add(point)
         if before is not None:
             whole.add(DECODER.decode(before[0]))
@@ -290,12 +290,12 @@ def _delete(connection: apsw.Connection, step: int, before: int) -> int:
 
 def _read(
     connection: apsw.Connection, stored: int, subject: str, begin: int, end: int, step: int
-) -> list[tuple[int, str, Point]]:
+) -> list[tuple[int, str, StepCounts]]:
     sql = "SELECT at, version, data FROM series WHERE step = ? AND subject = ? AND at >= ? AND at < ? LIMIT ?"
     rows = each_row(connection, _Row, sql, stored, subject, begin, end, MAX_ROWS)
     return [(found.at, found.version, found.point) for found in merged(_decoded(rows), step)]
 
 
-def _decoded(rows: Iterable[_Row]) -> Iterator[tuple[int, str, Point]]:
+def _decoded(rows: Iterable[_Row]) -> Iterator[tuple[int, str, StepCounts]]:
     for row in rows:
         yield row.at, row.version, DECODER.decode(row.data)

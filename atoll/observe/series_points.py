@@ -18,7 +18,7 @@ FAILING_CLASS: Final = 5  # answers 5xx count as errors, whatever the outcome
 NO_FAULT: Final = (Outcome.OK, Outcome.CANCELED, Outcome.RESPONSE_STREAM_DISCONNECTED)  # the client went away
 
 
-class Point(msgspec.Struct, array_like=True):
+class StepCounts(msgspec.Struct, array_like=True):
     """The counts of one step."""
 
     counts: dict[int, int] = {}  # by outcome * 10 + class of status
@@ -36,7 +36,7 @@ class Point(msgspec.Struct, array_like=True):
     def errors(self) -> int:
         return sum(count for key, count in self.counts.items() if is_error(key))
 
-    def add(self, other: Point) -> None:
+    def add(self, other: StepCounts) -> None:
         for key, count in other.counts.items():
             self.counts[key] = self.counts.get(key, 0) + count
         self.wall = _sum(self.wall, other.wall)
@@ -50,17 +50,17 @@ def is_error(key: int) -> bool:
     return key // STATUS_CLASSES not in NO_FAULT or key % STATUS_CLASSES == FAILING_CLASS
 
 
-def point_of(tally: Tally) -> Point:
+def point_of(tally: Tally) -> StepCounts:
     """All that a tally has counted so far."""
     assets = sum(tally.asset_answers.values())
     wall, cpu = list(tally.wall.counts), list(tally.cpu.counts)
-    return Point(dict(tally.counts), wall, cpu, tally.cpu.total, tally.subrequests, assets)
+    return StepCounts(dict(tally.counts), wall, cpu, tally.cpu.total, tally.subrequests, assets)
 
 
-def since(now: Point, before: Point) -> Point:
+def since(now: StepCounts, before: StepCounts) -> StepCounts:
     """What was counted between two looks at a tally."""
     counts = {key: more for key, count in now.counts.items() if (more := count - before.counts.get(key, 0))}
-    return Point(
+    return StepCounts(
         counts,
         [a - b for a, b in zip(now.wall, before.wall, strict=True)] if before.wall else now.wall,
         [a - b for a, b in zip(now.cpu, before.cpu, strict=True)] if before.cpu else now.cpu,
@@ -96,7 +96,7 @@ class SeriesPoint(msgspec.Struct):
     assets: int
 
 
-def shown(at: str, version: str, point: Point) -> SeriesPoint:
+def shown(at: str, version: str, point: StepCounts) -> SeriesPoint:
     outcomes: dict[str, int] = {}
     for key, count in point.counts.items():
         name = OUTCOME_NAMES[Outcome(key // STATUS_CLASSES)]
@@ -131,8 +131,8 @@ def percentile(counts: Sequence[int], bounds: Sequence[int], share: float) -> fl
     return bounds[-1] / 1000
 
 
-def total_of(points: Iterable[Point]) -> Point:
-    whole = Point({})
+def total_of(points: Iterable[StepCounts]) -> StepCounts:
+    whole = StepCounts({})
     for point in points:
         whole.add(point)
     return whole

@@ -45,16 +45,16 @@ function Inside({ entry, worker }) {
   const headers = Object.entries(entry.headers);
   const ops = Object.entries(entry.ops ?? {});
   return html`<div class="inside">
-    ${entry.exception && html`<section class="thrown"><h3>Exception</h3>
+    ${entry.exception && html`<section class="thrown"><h2 class="h3">Exception</h2>
       <p><strong><${Text} most=${2_000}>${entry.exception.message}<//></strong></p>
       ${entry.exception.line > 0 && html`<p class="mono"><${Text}>${entry.exception.file}<//>:${entry.exception.line}:${entry.exception.column}</p>`}
       ${entry.exception.stack && html`<pre tabindex="0"><${Text} most=${8_000}>${entry.exception.stack}<//></pre>`}
     </section>`}
-    ${entry.logs.length > 0 && html`<section><h3>Console</h3>
+    ${entry.logs.length > 0 && html`<section><h2 class="h3">Console</h2>
       <ol class="lines">${entry.logs.slice(0, 200).map((line) => html`<li class=${line.level}><span class="level">${line.level}</span><${Text} most=${4_000}>${line.message}<//></li>`)}</ol>
       ${(entry.truncated || entry.logs.length > 200) && html`<p class="soft">There were more lines than are shown.</p>`}
     </section>`}
-    <section><h3>Used</h3>
+    <section><h2 class="h3">Used</h2>
       <div class="meters">
         <${Used} name="CPU" value=${entry.cpu_ms} most=${worker?.limits.cpu_ms} format=${ms} />
         <${Used} name="Time" value=${entry.wall_ms} most=${worker?.limits.wall_ms} format=${ms} />
@@ -63,7 +63,7 @@ function Inside({ entry, worker }) {
       </div>
       ${ops.length > 0 && html`<p class="soft small">${ops.map(([name, number]) => `${name} × ${number}`).join(", ")}</p>`}
     </section>
-    ${entry.event === "fetch" && html`<section><h3>Request</h3>
+    ${entry.event === "fetch" && html`<section><h2 class="h3">Request</h2>
       <p class="mono wrap"><${Text} most=${2_000}>${`${entry.method} ${entry.url}`}<//></p>
       ${headers.length > 0 && html`<dl class="headers mono">${headers.map(([name, value]) => html`<div><dt><${Text}>${name}<//></dt><dd><${Text} most=${500}>${value}<//></dd></div>`)}</dl>`}
       <${Copy} text=${curl(entry)} label="Copy as curl" />

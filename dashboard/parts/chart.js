@@ -35,7 +35,7 @@ export function Chart({ title, times, lines, marks = [], format, limit = null, n
 
   return html`<figure class="chart">
     <figcaption>
-      <h3>${title}</h3>
+      <h2 class="h3">${title}</h2>
       <span class="legend">${lines.map((line) => html`<span><i class=${`key ${line.colour}`}></i>${line.label}</span>`)}</span>
       <button type="button" class="quiet" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>Table</button>
     </figcaption>

@@ -22,7 +22,9 @@ export function Ago({ at }) {
 export const Badge = ({ kind = "", children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
 
 /** Calls over time as a line of 30 values, errors below it in red. The numbers beside it say the same. */
-export function Spark({ values, errors, label }) {
+export function Spark({ values: all, errors: failed, label }) {
+  const isNew = !all.slice(0, -1).some(Boolean); // the last value is of a time that is not over
+  const [values, errors] = isNew ? [all, failed] : [all.slice(0, -1), failed?.slice(0, -1)];
   const most = Math.max(...values, 1);
   const place = (value, number) => `${(number * 100) / (values.length - 1)},${27 - (value * 24) / most}`;
   const line = values.map(place).join(" ");

@@ -33,9 +33,10 @@ function options(box, colour, { lines, marks, format, limit }) {
     height: HEIGHT,
     cursor: { sync: { key: shared.key }, drag: { x: false, y: false }, points: { size: 6 } },
     legend: { show: false },
+    padding: [8, 8, 0, 0],
     scales: { y: { range: (chart, low, high) => [0, Math.max(high * 1.1, limit && high > limit / 2 ? limit * 1.1 : 0) || 1] } },
     axes: [
-      { ...axis, grid: { show: false }, values: (chart, times) => times.map(clock(times)), space: 70 },
+      { ...axis, grid: { show: false }, values: (chart, times) => times.map(clock(times)), space: 70, size: 28 },
       { ...axis, values: (chart, values) => values.map((value) => format(value)), size: 64 },
     ],
     series: [

@@ -23,8 +23,9 @@ export function Failed({ error, again, stale = false }) {
   </div>`;
 }
 
-export function Empty({ title, children }) {
-  return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+/** With `whole`, it is the page itself and has its title. */
+export function Empty({ title, whole = false, children }) {
+  return html`<div class="empty">${whole ? html`<h1>${title}</h1>` : html`<h2>${title}</h2>`}${children}</div>`;
 }
 
 /** The states of a query around its data: `children` is a function of the data. */

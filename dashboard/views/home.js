@@ -18,6 +18,7 @@ const SORTS = {
   name: { name: "name", by: (a, b) => a.name.localeCompare(b.name) },
 };
 const MOST = 10_000;
+const FAILING = 0.01; // part of the calls
 
 export function Home() {
   const query = useQuery((signal) => all("/api/overview", "workers", MOST, { signal }), [], { every: 5_000 });
@@ -78,7 +79,7 @@ function Row({ worker }) {
   return html`<tr>
     <th scope="row">
       <${Link} to=${workerPath(worker.name)}><${Text}>${worker.name}<//><//>
-      ${worker.errors > 0 && html` <${Badge} kind="bad">failing<//>`}
+      ${worker.errors >= worker.calls * FAILING && worker.errors > 0 && html` <${Badge} kind="bad">failing<//>`}
     </th>
     <td data-label="Calls" class="calls">
       <${Spark} values=${worker.spark} errors=${worker.errors_spark} label=${`${worker.calls} calls and ${worker.errors} errors in the last hour`} />
@@ -86,8 +87,8 @@ function Row({ worker }) {
     </td>
     <td data-label="Errors" class=${`number ${worker.errors ? "bad-text" : "soft"}`}>${share(worker.errors, worker.calls)}</td>
     <td data-label="p99" class="number">${ms(worker.p99_ms)}</td>
-    <td data-label="CPU p99" class=${`number ${isNearLimit ? "warn-text" : ""}`} title=${`limit: ${worker.cpu_limit_ms} ms`}>${ms(worker.cpu_p99_ms)}${isNearLimit && html`<span class="small"> of ${worker.cpu_limit_ms}</span>`}</td>
-    <td data-label="Version"><${Link} to=${workerPath(worker.name, "versions")}>${worker.version}<//>${worker.versions > 1 && html` <${Badge}>split<//>`}</td>
+    <td data-label="CPU p99" class=${`number ${isNearLimit ? "warn-text" : ""}`} title=${`limit: ${worker.cpu_limit_ms} ms`}><span>${ms(worker.cpu_p99_ms)}${isNearLimit && html`<span class="small"> of ${worker.cpu_limit_ms}</span>`}</span></td>
+    <td data-label="Version"><span><${Link} to=${workerPath(worker.name, "versions")}>${worker.version}<//>${worker.versions > 1 && html` <${Badge}>split<//>`}</span></td>
     <td data-label="Deployed"><${Ago} at=${worker.updated_at} /></td>
   </tr>`;
 }

@@ -15,6 +15,10 @@ function takeCode() {
 
 export const code = takeCode();
 
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#code=")) location.reload(); // an address of `atoll dashboard`, pasted into an open page
+});
+
 export function Login({ again = false }) {
   const [token, setToken] = useState("");
   const login = useAction(async (body) => {

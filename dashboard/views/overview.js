@@ -57,7 +57,7 @@ export function Overview({ worker }) {
 function Charts({ series, deployments, worker }) {
   const { times, points } = useMemo(() => filled(series), [series]);
   const marks = useMemo(() => deployments.map((each) => ({ at: Date.parse(each.created_at) / 1_000, label: `${each.number}` })), [deployments]);
-  const lines = useMemo(() => linesOf(points, series.step), [points]);
+  const lines = useMemo(() => linesOf(points, series.step, Math.max(10, Date.parse(series.until) / 1_000 - times.at(-1))), [points]);
   const whole = points.filter(Boolean);
   const sum = (field) => whole.reduce((total, point) => total + point[field], 0);
   const calls = sum("calls");
@@ -90,9 +90,9 @@ function filled({ since, until, step, points }) {
   return { times, points: times.map((time) => by.get(time) ?? null) };
 }
 
-function linesOf(points, step) {
+function linesOf(points, step, left) {
   const take = (field) => points.map((point) => point?.[field] ?? null);
-  const rate = (of) => points.map((point) => (point ? of(point) / step : 0));
+  const rate = (of) => points.map((point, place) => (point ? of(point) / (place === points.length - 1 ? Math.min(step, left) : step) : 0));
   const kinds = [...new Set(points.flatMap((point) => Object.keys(point?.outcomes ?? {})))].filter((kind) => kind !== "ok");
   const told = kinds.map((kind, number) => ({
     label: NAMES[kind] ?? kind, colour: COLOURS[Math.min(number, 3)], fill: number === 0, values: rate((point) => point.outcomes[kind] ?? 0),

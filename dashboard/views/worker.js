@@ -24,9 +24,9 @@ export function Worker() {
   const [, name, id = ""] = route.value.parts;
   const tab = TABS.find((each) => each.id === id);
   const query = useQuery((signal) => get(at`/api/workers/${name}`, {}, { signal }), [name], { every: 15_000 });
-  if (!tab) return html`<${Empty} title="There is no such page"><p><${Link} to=${workerPath(name)}>To the worker<//></p><//>`;
+  if (!tab) return html`<${Empty} title="There is no such page" whole><p><${Link} to=${workerPath(name)}>To the worker<//></p><//>`;
   if (query.error?.status === 404) {
-    return html`<${Empty} title="There is no such worker"><p>It may be deleted, or belong to another tenant. <${Link} to="/">All workers<//></p><//>`;
+    return html`<${Empty} title="There is no such worker" whole><p>It may be deleted, or belong to another tenant. <${Link} to="/">All workers<//></p><//>`;
   }
   return html`<div class="page">
     <p class="crumb"><${Link} to="/">Workers<//></p>

@@ -39,6 +39,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "database": "acmething-db",
     "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
     "dataset": "acmething_data", "certificate": "acmething-certificate",
+    "asset": "acmething.js", "page": "workers/acmething",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -48,6 +49,7 @@ NOBODYS = {
     "database": "nobodysx-db",
     "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
     "dataset": "nobodysx_data", "certificate": "nobodysx-certificate",
+    "asset": "nobodysx.js", "page": "workers/nobodysx",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
@@ -65,6 +67,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/tokens"): {"name": "mine", "scopes": ["read"]},
     ("POST", "/api/tenants"): {"name": "third"},
     ("PATCH", "/api/tenants/{tenant}"): {"quotas": {"workers": 0}},
+    ("POST", "/api/session"): {"token": "acmething"},
     ("POST", "/api/kv"): {"name": "globex-ns"},
     ("PUT", "/api/kv/{namespace}/values/{key}"): "stolen",
     ("POST", "/api/kv/{namespace}/bulk"): [{"key": "a", "value": "stolen"}],
@@ -104,6 +107,9 @@ UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("POST", "/api/workers"): (409,),  # names are hosts, so they are unique on the node
     ("PUT", "/api/assets/files"): (400,),  # it is no upload
     ("POST", "/api/mtls-certificates"): (400,),  # it is none
+    ("POST", "/api/session"): (403,),  # not a browser
+    ("GET", "/api/routes/match"): (400,),
+    ("GET", "/api/node/series"): (403,),
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
     ("GET", "/admin/pool"): (403,),

@@ -57,6 +57,7 @@ PROXY_PREFIXES = (
 )  # fmt: skip
 TOKEN_FILE = "admin-token"
 MAX_TOKEN = 200
+LOGIN_PATH = "/api/session"
 
 FAILURES = 10  # of one address in a window; later ones are refused without the reason
 WINDOW = 60.0  # seconds
@@ -119,7 +120,8 @@ class Gate:
         if shown is None and key is not None:
             shown = f"Bearer {key}"
         cookie = cookie_of(request.headers.get("cookie", "")) if shown is None else ""
-        token = self._sessions.find(cookie) if cookie else None
+        is_login = request.method == "POST" and request.url.path == LOGIN_PATH  # brings its own proof
+        token = self._sessions.find(cookie) if cookie and not is_login else None
         if shown is not None:
             caller = self._bearer(shown, request)
         elif token is not None:
@@ -151,7 +153,7 @@ class Gate:
                 raise Refused(
                     ApiCode.FORBIDDEN_ORIGIN,
                     "a change with a session needs Origin and X-Atoll-CSRF",
-                    "GET /api/session has the value; programs use a token instead",
+                    "GET /api/session has the value; programs send a token instead",
                 )
         return self._of_session(token, cookie)
 

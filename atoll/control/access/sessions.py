@@ -33,7 +33,7 @@ MAX_CODES: Final = 1_000
 MAX_TEXT: Final = 100  # characters of a cookie or a code
 
 
-class Session(msgspec.Struct):
+class BrowserSession(msgspec.Struct):
     token: str  # id of the token
     created_at: int  # ms since 1970
     used_at: int
@@ -54,12 +54,12 @@ class Sessions:
         self._tokens = tokens
         self._clock = clock
         self._codes: dict[bytes, tuple[str, int]] = {}  # hash -> id of the token, when it ends
-        self._sessions: dict[bytes, Session] = {}
+        self._sessions: dict[bytes, BrowserSession] = {}
         found = database.read(
             lambda c: rows(c, SessionRow, "SELECT hash, token, created_at, used_at FROM sessions ORDER BY created_at")
         )
         for row in found:
-            self._sessions[row.hash] = Session(row.token, row.created_at, row.used_at)
+            self._sessions[row.hash] = BrowserSession(row.token, row.created_at, row.used_at)
         self._sweep()
 
     # One-time codes
@@ -84,11 +84,11 @@ class Sessions:
         """A new session of a token, and the text of its cookie. It never continues one that a browser brought."""
         self._sweep()
         mine = [key for key, session in self._sessions.items() if session.token == token.id]
-        for key in mine[: len(mine) + 1 - MAX_SESSIONS]:
+        for key in mine[: max(0, len(mine) + 1 - MAX_SESSIONS)]:
             self._forget(key)
         text, now = secrets.token_urlsafe(32), self._now()
         key = _hash(text)
-        self._sessions[key] = Session(token.id, now, now)
+        self._sessions[key] = BrowserSession(token.id, now, now)
         sql = "INSERT INTO sessions (hash, token, created_at, used_at) VALUES (?, ?, ?, ?)"
         self._post(sql, key, token.id, now, now)
         return text
@@ -117,7 +117,7 @@ class Sessions:
     def end(self, text: str) -> None:
         self._forget(_hash(text))
 
-    def _token_of(self, session: Session | None) -> Token | None:
+    def _token_of(self, session: BrowserSession | None) -> Token | None:
         if session is None:
             return None
         now = self._now()

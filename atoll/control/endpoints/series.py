@@ -18,7 +18,7 @@ from atoll.control.deploy.deployer import Deployer
 from atoll.control.endpoints.logs import time_of
 from atoll.control.store.workers import Deployment
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
-from atoll.observe.series import FINE, NODE, STEPS, Found, SeriesStore, merged, of_tenant, of_worker
+from atoll.observe.series import FINE, NODE, STEPS, SeriesStep, SeriesStore, merged, of_tenant, of_worker
 from atoll.observe.series_points import SeriesPoint, percentile, shown, total_of
 
 HOUR = 3_600
@@ -173,7 +173,7 @@ class SeriesApi:
         )
 
 
-def _spark(found: list[Found], begin: int, of: Callable[[Found], int]) -> list[int]:
+def _spark(found: list[SeriesStep], begin: int, of: Callable[[SeriesStep], int]) -> list[int]:
     counts = [0] * SPARKS
     for each in found:
         place = (each.at - begin) // SPARK_STEP

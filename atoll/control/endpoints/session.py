@@ -13,7 +13,7 @@ from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import Route, caller_of, json_answer, no_content
 from atoll.clock import iso_time
 from atoll.control.access.access import Access
-from atoll.control.access.gate import is_local_host
+from atoll.control.access.gate import LOGIN_PATH, is_local_host
 from atoll.control.access.sessions import CODE_MS, csrf_of, set_cookie
 from atoll.control.checks.body import parse_fields
 
@@ -52,7 +52,7 @@ class SessionApi:
         self._access = access
 
     def routes(self) -> list[Route]:
-        path = "/api/session"
+        path = LOGIN_PATH
         return [
             Route("GET", path, self.show, Scope.ANY, "Who asks, and with which scopes", gives=SessionAnswer),
             Route(

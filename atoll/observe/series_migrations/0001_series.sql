@@ -1,5 +1,5 @@
 -- Counts of calls over time. `subject` is "w:ID" of a worker, "t:NAME" of a tenant or "n" for the node; `version` is empty
--- except for workers. `data` is a Point (series_points.py). Rows exist only where there were calls.
+-- except for workers. `data` is StepCounts (series_points.py). Rows exist only where there were calls.
 CREATE TABLE series (
   step INTEGER NOT NULL,  -- seconds
   subject TEXT NOT NULL,
