@@ -118,12 +118,12 @@ def deploy(node: Atoll) -> dict[str, dict[str, Any]]:
 def fill(file: Path, workers: dict[str, dict[str, Any]]) -> None:
     """An hour of traffic: waves, a burst of errors in the shop, a slow search."""
     chance = random.Random(7)
-    now = int(time.time()) // 60 * 60
+    now, elapsed = int(time.time()) // 60 * 60, time.time() % 60  # the last minute is not over
     rows = []
     for name, rate in WORKERS.items():
-        for minute in range(62):
+        for minute in range(60):
             wave = 1 + 0.35 * math.sin(minute / 9 + rate) + chance.uniform(-0.12, 0.12)
-            calls = int(rate * 60 * wave)
+            calls = int(rate * 60 * wave * (min(1, (elapsed + 5) / 60) if minute == 59 else 1))
             bad = int(calls * (0.06 if name == "shop" and 34 <= minute <= 41 else 0.004 if name == "mailer" else 0))
             slow = 9 if name == "search" else 5
             point = StepCounts(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused
@@ -93,7 +93,7 @@ class DashboardApi:
         return self._built
 
     async def move(self, request: Request) -> Response:
-        return RedirectResponse(f"{AT}/", headers=HEADERS)
+        return Response("", 307, headers=HEADERS | {"location": f"{AT}/"}, media_type="text/html")
 
     async def shell(self, request: Request) -> Response:
         session = "null"
