@@ -34,6 +34,7 @@ log = logging.getLogger("atoll.series")
 SERIES_FILE: Final = "series.db"
 FINE: Final = 10  # seconds
 FINE_KEPT: Final = 360
+COARSE, COARSE_KEPT = 120, 30
 STEPS: Final = {60: 86_400, 900: 30 * 86_400}  # stored steps, and how long each is kept, in seconds
 TURN: Final = 20  # tallies looked at before other tasks get a turn
 ROWS: Final = 100  # written in one go
@@ -97,6 +98,7 @@ class SeriesStore:
         self._began = 0  # points of memory from before are of a minute each
         self._fine: dict[str, deque[tuple[int, str, bytes]]] = {}  # by subject
         self._fine_count = 0
+        self._coarse: dict[str, dict[int, StepCounts]] = {}  # by subject of a worker, and the begin of a step
         self._open: dict[int, tuple[int, dict[SeriesKey, StepCounts]]] = {step: (0, {}) for step in STEPS}
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
@@ -126,13 +128,13 @@ class SeriesStore:
 
     async def _work(self) -> None:
         await self._trim()
-        await self._warm()
+        await self.warm()
         while True:
             now = self._clock()
             await asyncio.sleep(FINE - now % FINE)
             await self.look()
 
-    async def _warm(self) -> None:
+    async def warm(self) -> None:
         """Continue the last hour of before a restart."""
         self._began = int(self._clock()) // FINE * FINE
         begin = self._began - FINE * FINE_KEPT
@@ -142,8 +144,12 @@ class SeriesStore:
         except StorageFailed as error:
             log.error("the charts of the last hour cannot be read: %s", error)
             return
-        for row in found:
+        for number, row in enumerate(found):
             self._fine.setdefault(row.subject, deque()).append((row.at, row.version, row.data))
+            if row.subject.startswith("w:"):
+                self._add_coarse(row.subject, row.at, DECODER.decode(row.data))
+            if number % TURN == TURN - 1:
+                await asyncio.sleep(0)
         self._fine_count += len(found)
 
     async def look(self) -> None:
@@ -202,11 +208,23 @@ class SeriesStore:
         while self._fine_count > MAX_FINE:
             oldest = next(iter(self._fine))
             self._fine_count -= len(self._fine.pop(oldest))
+            self._coarse.pop(oldest, None)
+        if key.subject.startswith("w:"):
+            self._add_coarse(key.subject, at, point)
         for _, opened in self._open.values():
             whole = opened.get(key)
             if whole is None:
                 whole = opened[key] = StepCounts({})
             whole.add(point)
+
+    def _add_coarse(self, subject: str, at: int, point: StepCounts) -> None:
+        steps = self._coarse.setdefault(subject, {})
+        begin = at // COARSE * COARSE
+        if begin not in steps:
+            steps[begin] = StepCounts({})
+            for old in [each for each in steps if each <= begin - COARSE * COARSE_KEPT]:
+                del steps[old]
+        steps[begin].add(point)
 
     # Storing
 
@@ -231,6 +249,7 @@ class SeriesStore:
             log.error("old points of charts could not be deleted: %s", error)
         for subject in [key for key, points in self._fine.items() if points[-1][0] <= now - FINE * FINE_KEPT]:
             self._fine_count -= len(self._fine.pop(subject))
+            self._coarse.pop(subject, None)
 
     # Reading
 
@@ -246,11 +265,11 @@ class SeriesStore:
         late = [(at, key.version, point) for key, point in opened.items() if key.subject == subject]
         return merged([*rows, *(each for each in late if begin <= at < end)], step)
 
-    def recent(self, subject: str, begin: int, step: int) -> list[SeriesStep]:
-        """Points of the last hour, from memory."""
-        return merged(
-            ((at, v, DECODER.decode(data)) for at, v, data in self._fine.get(subject, ()) if at >= begin), step
-        )
+    def last_hour(self, worker_id: str) -> list[SeriesStep]:
+        """The last hour of a worker in steps of COARSE seconds. Kept ready, since a page asks it of every worker."""
+        begin = (int(self._clock()) // COARSE - COARSE_KEPT + 1) * COARSE
+        steps = self._coarse.get(of_worker(worker_id), {})
+        return [SeriesStep(at, "", point) for at, point in steps.items() if at >= begin]
 
 
 def merged(points: Iterable[tuple[int, str, StepCounts]], step: int) -> list[SeriesStep]:

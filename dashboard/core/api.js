@@ -1,8 +1,9 @@
 // Requests to the control API. Every failure is an ApiError with words for people; an ended session asks for a login, and the page
 // below it stays as it is.
-import { chosenTenant, known, session } from "./session.js";
+import { chooseTenant, chosenTenant, known, session } from "./session.js";
 
 const TIMEOUT = 30_000;
+const NO_TENANT = 19012;
 
 export class ApiError extends Error {
   constructor(status, { message, hint = "", code = 0, file = "", line = 0 }) {
@@ -45,6 +46,7 @@ export async function send(method, path, { body, signal, timeout = TIMEOUT } = {
   if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
   const error = new ApiError(response.status, answer.error ?? { message: `The node answered ${response.status}.` });
+  if (error.code === NO_TENANT && chosenTenant.value) chooseTenant(""); // it was deleted: back to the usual one
   if (response.status === 401 && session.value !== null) session.value = null;
   throw error;
 }

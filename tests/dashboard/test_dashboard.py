@@ -240,6 +240,7 @@ def test_a_node_that_fails_or_is_slow_is_said_and_the_page_recovers(pages: Pages
     pages.wait("document.querySelector('tbody')?.innerText.includes('evil.localhost')")
 
 
+@pytest.mark.alone
 def test_a_page_switch_takes_less_than_100_ms(pages: Pages, node: Atoll) -> None:
     pages.open("/")
     pages.wait("document.querySelector('tbody') !== null")

@@ -52,6 +52,7 @@ async def test_each_call_is_counted_once_for_worker_tenant_and_node(tmp_path: Pa
         for step in (10, 60, 900):
             whole = total_of(each.point for each in await store.find(subject, int(START), int(clock.now) + 1, step))
             assert (whole.calls, whole.errors) == (calls, errors), (subject, step)
+    assert total_of(each.point for each in store.last_hour("id-shop")).calls == 8
     by_version = await store.find(of_worker("id-shop"), int(START), int(clock.now), 900)
     assert {each.version: each.point.calls for each in by_version} == {"shop-v1": 6, "shop-v2": 2}
     assert await store.find(of_tenant("globex"), 0, 2**40, 60) == []
@@ -69,6 +70,8 @@ async def test_a_restart_keeps_minutes_and_adds_to_the_open_one(tmp_path: Path) 
         clock.now += 10
         await store.close()
     store = await open_store(tmp_path, Meter(), clock)
+    await store.warm()
+    assert total_of(each.point for each in store.last_hour("id-shop")).calls == 3
     [point] = await store.find(of_worker("id-shop"), int(START), int(START) + 60, 60)
     assert point.point.calls == 3
     await store.close()

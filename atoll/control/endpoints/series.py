@@ -18,14 +18,24 @@ from atoll.control.deploy.deployer import Deployer
 from atoll.control.endpoints.logs import time_of
 from atoll.control.store.workers import Deployment
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
-from atoll.observe.series import FINE, NODE, STEPS, SeriesStep, SeriesStore, merged, of_tenant, of_worker
+from atoll.observe.series import (
+    COARSE,
+    COARSE_KEPT,
+    FINE,
+    NODE,
+    STEPS,
+    SeriesStep,
+    SeriesStore,
+    merged,
+    of_tenant,
+    of_worker,
+)
 from atoll.observe.series_points import SeriesPoint, percentile, shown, total_of
 
 HOUR = 3_600
 MAX_POINTS = 1_500  # of one version in an answer
 USUAL_POINTS = 120
 CHOICES = (FINE, 60, 300, 900, 3_600, 10_800, 21_600, 86_400)  # steps to choose from, in seconds
-SPARK_STEP, SPARKS = 120, 30  # of the small charts: an hour
 TIME = {"type": "string"}
 PARAMETERS = ("since", "until", "step", "by")
 QUERIES = (
@@ -146,12 +156,12 @@ class SeriesApi:
         return await page_answer("workers", self._listed(caller_of(request).tenant, after), limit)
 
     async def _listed(self, tenant: str, after: str) -> AsyncIterator[tuple[str, WorkerSummary]]:
-        begin = (int(time.time()) // SPARK_STEP - SPARKS + 1) * SPARK_STEP
+        begin = (int(time.time()) // COARSE - COARSE_KEPT + 1) * COARSE
         for deployment in self._deployer.after(tenant, after):
             yield deployment.name, self._summary(deployment, begin)
 
     def _summary(self, deployment: Deployment, begin: int) -> WorkerSummary:
-        found = self._series.recent(of_worker(deployment.id), begin, SPARK_STEP)
+        found = self._series.last_hour(deployment.id)
         whole = total_of(each.point for each in found)
         return WorkerSummary(
             id=deployment.id,
@@ -174,10 +184,10 @@ class SeriesApi:
 
 
 def _spark(found: list[SeriesStep], begin: int, of: Callable[[SeriesStep], int]) -> list[int]:
-    counts = [0] * SPARKS
+    counts = [0] * COARSE_KEPT
     for each in found:
-        place = (each.at - begin) // SPARK_STEP
-        if 0 <= place < SPARKS:
+        place = (each.at - begin) // COARSE
+        if 0 <= place < COARSE_KEPT:
             counts[place] += of(each)
     return counts
 
