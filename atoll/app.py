@@ -326,10 +326,10 @@ class Node:
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
         from atoll.control.endpoints.node_routes import binding_routes, node_routes
+        from atoll.observe.series import SeriesStore
 
         self._undo.push_async_callback(self.offload.close)
         uploads = self.settings.upload_bytes
-        metrics = MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state)
         parts = ControlParts(
             self.settings,
             self.deployer,
@@ -342,8 +342,9 @@ class Node:
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
+            series=SeriesStore.begin(self.settings.data, self.meter, self.deployer.id_of, self.owned),
             more=[
-                *metrics.routes(),
+                *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
                 *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
                 *binding_routes(bindings, self.access.audit, self.deployer),
             ],

@@ -54,6 +54,7 @@ class Tab:
             stderr=subprocess.DEVNULL,
         )
         self.number = 0
+        self.events: list[dict[str, Any]] = []  # what the browser told without being asked
         target = self._target(port)
         path = target.split(str(port), 1)[1]
         self.socket = socket.create_connection(("127.0.0.1", port), SECONDS)
@@ -79,12 +80,22 @@ class Tab:
     def send(self, method: str, **params: Any) -> Any:
         self.number += 1
         data = json.dumps({"id": self.number, "method": method, "params": params}).encode()
-        size = bytes([0x80 | 126]) + len(data).to_bytes(2, "big") if len(data) > 125 else bytes([0x80 | len(data)])
+        if len(data) < 126:
+            size = bytes([0x80 | len(data)])
+        else:
+            size = (
+                b"\xfe" + len(data).to_bytes(2, "big")
+                if len(data) < 1 << 16
+                else b"\xff" + len(data).to_bytes(8, "big")
+            )
         self.socket.sendall(b"\x81" + size + bytes(4) + data)  # a mask of zeros
         while True:
             answer = json.loads(self._frame())
             if answer.get("id") == self.number:
+                assert "error" not in answer, (method, answer["error"])
                 return answer["result"]
+            if "method" in answer:
+                self.events.append(answer)
 
     def _frame(self) -> bytes:
         head = self._take(2)
@@ -100,9 +111,22 @@ class Tab:
         taken, self.buffer = self.buffer[:count], self.buffer[count:]
         return taken
 
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page; a promise is awaited."""
+        result = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
     def text(self) -> str:
-        result = self.send("Runtime.evaluate", expression="document.body?.innerText ?? ''")
-        return str(result["result"].get("value", ""))
+        return str(self.run("document.body?.innerText ?? ''"))
+
+    def wait_until(self, script: str) -> Any:
+        """Wait until an expression in the page is true, and return its value."""
+        deadline = time.monotonic() + SECONDS
+        while not (value := self.run(script)):
+            assert time.monotonic() < deadline, (script, self.text())
+            time.sleep(0.02)
+        return value
 
     def wait_for(self, words: str) -> str:
         deadline = time.monotonic() + SECONDS

@@ -43,6 +43,8 @@ class Caller:
     scopes: frozenset[Scope]
     is_operator: bool = False
     expires_at: int | None = None  # ms since 1970: when the token expires
+    token: str = ""  # the id of its token; "" without one
+    session: str = field(default="", repr=False)  # the cookie of a browser that is logged in
     # Whether the token is still valid: long requests check again
     may_still: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
 

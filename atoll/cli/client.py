@@ -30,6 +30,7 @@ COMMANDS = [
     (re.compile(r"\bGET /api/workers\b"), "`atoll workers`"),
     (re.compile(r"\b(?:POST|PUT) /api/workers(?:/\S+)?"), "`atoll deploy`"),
     (re.compile(r"\bGET /api/reserved-hosts\b"), "`atoll hosts list`"),
+    (re.compile(r"\bGET /api/session\b"), "`atoll dashboard`"),
     (re.compile(r"\bwith force\b"), "with --force"),
     (re.compile(r"\bGET /api/tenants\b"), "`atoll tenant list`"),
     (re.compile(r"\bGET /api/tokens\b"), "`atoll token list`"),

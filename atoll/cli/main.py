@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "pull": CommandEntry("atoll.cli.pull", "Download the code and settings of a version."),
         "rollback": CommandEntry("atoll.cli.versions", "Activate an older version of a worker."),
         "logs": CommandEntry("atoll.cli.logs", "Show the last calls of a worker."),
+        "dashboard": CommandEntry("atoll.cli.dashboard", "Print the address that opens the dashboard of a node."),
         "tail": CommandEntry("atoll.cli.logs", "Show the calls of a worker as they happen."),
         "errors": CommandEntry("atoll.cli.errors", "Show the errors of workers in groups."),
         "secret": CommandEntry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from atoll.api.routes import Route
+from atoll.api.routes import Route, caller_of
 from atoll.api.work import Work
 from atoll.bindings.base import Binding
 from atoll.config import Settings
@@ -32,6 +32,7 @@ from atoll.control.deploy.deployer import Deployer
 from atoll.control.edge.boundary import Boundary, no_route
 from atoll.control.edge.openapi import OpenApi
 from atoll.control.endpoints.bundles import BundlesApi
+from atoll.control.endpoints.dashboard import DashboardApi
 from atoll.control.endpoints.deployments import DeploymentsApi
 from atoll.control.endpoints.errors import ErrorsApi
 from atoll.control.endpoints.hosts import HostsApi
@@ -39,12 +40,15 @@ from atoll.control.endpoints.logs import LogsApi
 from atoll.control.endpoints.node import NodeApi
 from atoll.control.endpoints.routes import RoutesApi
 from atoll.control.endpoints.secrets import SecretsApi
+from atoll.control.endpoints.series import SeriesApi
+from atoll.control.endpoints.session import SessionApi
 from atoll.control.endpoints.tenants import TenantsApi
 from atoll.control.endpoints.tokens import TokensApi
 from atoll.control.endpoints.versions import VersionsApi
 from atoll.control.endpoints.workers import WorkerAnswer, WorkersApi
 from atoll.control.store.workers import WorkerStore
 from atoll.engine.pool import PoolStats
+from atoll.observe.series import SeriesStore
 from atoll.observe.store import LogStore
 from atoll.public_address import PublicAddress, public_address
 
@@ -63,6 +67,7 @@ class ControlParts(Struct, frozen=True):
     pool_report: Callable[[], Mapping[str, object]]
     port: Callable[[], int]
     kinds: Mapping[str, Binding]
+    series: SeriesStore
     more: Sequence[Route] = ()  # routes of other packages
 
 
@@ -76,6 +81,7 @@ class ControlApi:
         self._port = parts.port
         workers = WorkersApi(settings, deployer, self.url_of)
         live = LogsApi(deployer.find, parts.logs, deployer.maps)
+        session = SessionApi(access)
         self.routes: list[Route] = [
             *NodeApi(settings, deployer, parts.stats, parts.pool_report, self.url_of).routes(),
             *workers.routes(),
@@ -89,6 +95,9 @@ class ControlApi:
             *TenantsApi(access.tenants, access.tokens, deployer, access.clock).routes(),
             *live.routes(),
             *ErrorsApi(deployer.find, deployer.name_of, parts.logs).routes(),
+            *SeriesApi(deployer, parts.series, self.url_of).routes(),
+            *session.routes(),
+            *DashboardApi(lambda request: session.shown(caller_of(request))).routes(),
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)

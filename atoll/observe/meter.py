@@ -166,3 +166,11 @@ class Meter:
     def versions(self) -> list[Tally]:
         """The counts of single versions."""
         return list(self._tallies.values())
+
+    def is_shared(self, worker_id: str) -> bool:
+        """Whether calls of a worker are counted together with those of others."""
+        return worker_id not in self._of and len(self._of) >= self._max_workers
+
+    def each(self) -> list[Tally]:
+        """The counts of single versions, and the set that other workers share."""
+        return [*self._tallies.values(), self._others]

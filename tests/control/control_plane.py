@@ -21,6 +21,7 @@ from atoll.control.store.workers import WorkerStore
 from atoll.db.sqlite import Database
 from atoll.engine.pool import PoolStats
 from atoll.observe.meter import Meter
+from atoll.observe.series import SeriesStore
 from atoll.observe.store import LogStore
 from atoll.offload.pool import Offload
 from atoll.offload.spool import SpoolRoom
@@ -120,6 +121,7 @@ class Node:
         parts = DeployerParts(settings, *places, KINDS, NO_TRIGGERS, *access, meter=self.meter)
         self.deployer = Deployer(parts, clock=clock, ticks=clock)
         self.deployer.restore()
+        self.series = SeriesStore(folder, self.meter, self.deployer.id_of)
         self.work = Work(Offload(1), SpoolRoom(folder, 64 << 20, 128 << 20))
         self.api = ControlApi(
             ControlParts(
@@ -134,10 +136,12 @@ class Node:
                 pool_report=lambda: {"cached": engines.stats.loaded},
                 port=lambda: 8080,
                 kinds=KINDS,
+                series=self.series,
             )
         )
 
     async def close(self) -> None:
+        await self.series.close()
         await self.deployer.close()
         await self.work.offload.close()
         await self.logs.close()

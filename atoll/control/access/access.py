@@ -9,6 +9,7 @@ from atoll.api.audit import AuditLog
 from atoll.config import Settings
 from atoll.control.access.gate import Gate
 from atoll.control.access.reserved import Reservations
+from atoll.control.access.sessions import Sessions
 from atoll.control.access.tenants import Tenants
 from atoll.control.access.tokens import Tokens
 from atoll.db.sqlite import Database
@@ -21,4 +22,5 @@ class Access:
         self.tokens = Tokens(database, clock)
         self.audit = AuditLog(database, clock)
         self.reserved = Reservations(database, settings.base_domain, settings.reserved_host_days, clock)
-        self.gate = Gate(settings, self.tokens, self.tenants, clock)
+        self.sessions = Sessions(database, self.tokens, clock)
+        self.gate = Gate(settings, self.tokens, self.tenants, self.sessions, clock)

@@ -1,6 +1,7 @@
 """Finds the caller of a request, by its token or because it comes from this machine.
 
     valid token                  its tenant and scopes; a token for all tenants chooses one with X-Atoll-Tenant
+    cookie of a login            the same as its token; changes need the header X-Atoll-CSRF too (sessions.py)
     invalid token                refused; failed logins are counted per address, and too many get a shorter refusal
     no token, open node          the local operator
     no token, otherwise          an anonymous caller, who sees only what is public
@@ -13,6 +14,7 @@ default. A tunnel that adds nothing (ssh -R, socat) looks like a local tool: use
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import logging
 import os
@@ -27,8 +29,9 @@ from atoll.api.audit import Mark
 from atoll.api.callers import LOCAL, NOBODY, Caller, Scope, held
 from atoll.api.refusals import ApiCode, Refused
 from atoll.config import Settings
+from atoll.control.access.sessions import CSRF_HEADER, MAX_TEXT, Sessions, cookie_of, csrf_of
 from atoll.control.access.tenants import Tenants
-from atoll.control.access.tokens import Tokens, new_text
+from atoll.control.access.tokens import Token, Tokens, new_text
 from atoll.router import LOCAL_HOSTS, host_name
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ PROXY_PREFIXES = (
 )  # fmt: skip
 TOKEN_FILE = "admin-token"
 MAX_TOKEN = 200
+LOGIN_PATH = "/api/session"
 
 FAILURES = 10  # of one address in a window; later ones are refused without the reason
 WINDOW = 60.0  # seconds
@@ -71,7 +75,7 @@ class FailedLogins:
         self._clock = clock
         self._counts: dict[str, tuple[float, int]] = {}  # address -> start of its window, failures in it
 
-    def refuse(self, address: str) -> Refused:
+    def refuse(self, address: str, what: str = "token") -> Refused:
         """Count a failure and return the refusal for the client."""
         now = self._clock()
         begin, count = self._counts.get(address, (now, 0))
@@ -81,7 +85,10 @@ class FailedLogins:
             self._counts.clear()
         self._counts[address] = (begin, count + 1)
         if count < FAILURES:
-            return Refused(ApiCode.UNAUTHENTICATED, "this token is not valid", "it may be revoked, expired or mistyped")
+            why = (
+                "it was used, or is older than a minute" if what == "code" else "it may be revoked, expired or mistyped"
+            )
+            return Refused(ApiCode.UNAUTHENTICATED, f"this {what} is not valid", why)
         if count == FAILURES:
             log.warning("%d failed logins from %s within %d s", count, address, WINDOW)
         wait = max(1, int(begin + WINDOW - now))
@@ -90,10 +97,16 @@ class FailedLogins:
 
 class Gate:
     def __init__(
-        self, settings: Settings, tokens: Tokens, tenants: Tenants, clock: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        tokens: Tokens,
+        tenants: Tenants,
+        sessions: Sessions,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._tokens = tokens
         self._tenants = tenants
+        self._sessions = sessions
         self._clock = clock
         self._failed = FailedLogins(clock)
         self.is_open = settings.control_auth == "auto" and is_loopback(settings.host) and not settings.trusted_proxies
@@ -106,8 +119,13 @@ class Gate:
         shown = request.headers.get("authorization")
         if shown is None and key is not None:
             shown = f"Bearer {key}"
+        cookie = cookie_of(request.headers.get("cookie", "")) if shown is None else ""
+        is_login = request.method == "POST" and request.url.path == LOGIN_PATH  # brings its own proof
+        token = self._sessions.find(cookie) if cookie and not is_login else None
         if shown is not None:
             caller = self._bearer(shown, request)
+        elif token is not None:
+            caller = self._logged_in(token, cookie, request)
         elif self.is_open and _is_local(request):
             caller = LOCAL
         else:
@@ -125,15 +143,33 @@ class Gate:
         token = self._tokens.check(text) if scheme.lower() == "bearer" and len(text) <= MAX_TOKEN else None
         if token is None:
             raise self._failed.refuse(request.client.host if request.client is not None else "")
-        is_operator = token.tenant is None
-        return Caller(
-            token.name,
-            token.tenant or LOCAL.tenant,
-            held(token.scopes),
-            is_operator,
-            token.expires_at,
-            may_still=partial(self._tokens.is_valid, token),
-        )
+        return _caller(token, partial(self._tokens.is_valid, token))
+
+    def _logged_in(self, token: Token, cookie: str, request: Request) -> Caller:
+        """The caller with a session. A page of another site cannot know the header that a change needs."""
+        if request.method not in ("GET", "HEAD"):
+            sent = request.headers.get(CSRF_HEADER, "").encode()
+            if "origin" not in request.headers or not hmac.compare_digest(sent, csrf_of(cookie).encode()):
+                raise Refused(
+                    ApiCode.FORBIDDEN_ORIGIN,
+                    "a change with a session needs Origin and X-Atoll-CSRF",
+                    "GET /api/session has the value; programs send a token instead",
+                )
+        return self._of_session(token, cookie)
+
+    def _of_session(self, token: Token, cookie: str) -> Caller:
+        return replace(_caller(token, partial(self._sessions.is_valid, cookie)), session=cookie)
+
+    def log_in(self, request: Request, token: str, code: str) -> Caller:
+        """The caller with a new session, for a token or a one-time code. Ends the session that the browser had."""
+        found = self._sessions.take_code(code) if 0 < len(code) <= MAX_TEXT else None
+        if not code and len(token) <= MAX_TOKEN:
+            found = self._tokens.check(token)
+        if found is None:
+            address = request.client.host if request.client is not None else ""
+            raise self._failed.refuse(address, "code" if code else "token")
+        self._sessions.end(cookie_of(request.headers.get("cookie", "")))
+        return self._of_session(found, self._sessions.begin(found))
 
     async def make_first_token(self, folder: Path) -> Path | None:
         """Make the first token if tokens are needed and none can make others; log the file that holds it."""
@@ -152,6 +188,18 @@ class Gate:
         return path
 
 
+def _caller(token: Token, may_still: Callable[[], bool]) -> Caller:
+    return Caller(
+        token.name,
+        token.tenant or LOCAL.tenant,
+        held(token.scopes),
+        token.tenant is None,
+        token.expires_at,
+        token.id,
+        may_still=may_still,
+    )
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address that a node listens on."""
     try:
@@ -160,9 +208,14 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _is_local(request: Request) -> bool:
+def is_local_host(request: Request) -> bool:
+    """Whether the Host header is a name that means this machine, whatever DNS says."""
     name = (host_name(request.headers.get("host", "").encode("latin-1")) or b"").decode()
-    by_local_name = name in LOCAL_HOSTS or name.endswith(".localhost")  # always loopback, whatever DNS says
+    return name in LOCAL_HOSTS or name.endswith(".localhost")
+
+
+def _is_local(request: Request) -> bool:
+    by_local_name = is_local_host(request)
     is_old = request.scope.get("http_version") == "1.0"  # no current tool speaks it by default
     return by_local_name and not is_old and not any(map(_is_of_a_proxy, request.headers.keys()))
 

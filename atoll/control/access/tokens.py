@@ -99,6 +99,9 @@ class Tokens:
         """Whether a token is neither revoked nor expired."""
         return token.id in self._tokens and (token.expires_at is None or token.expires_at > self._clock() * 1000)
 
+    def get(self, token_id: str) -> Token | None:
+        return self._tokens.get(token_id)
+
     async def make(
         self, name: str, scopes: Sequence[Scope], tenant: str | None, expires_at: int | None, mark: Mark
     ) -> tuple[Token, str]:

@@ -54,6 +54,10 @@ class Deployed:
         """A worker by its name, of any tenant."""
         return self.live.get(self._ids.get(name, ""))
 
+    def id_of(self, name: str) -> str:
+        """The id of a worker; "" if there is none of that name."""
+        return self._ids.get(name, "")
+
     def find(self, id_or_name: str, by: Caller) -> Deployment:
         """A worker of the caller's tenant. Workers of other tenants are not found."""
         deployment = self.live.get(self._ids.get(id_or_name, id_or_name))

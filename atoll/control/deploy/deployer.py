@@ -27,6 +27,7 @@ from atoll.control.store.deployment_rows import Cause, DeployedShare, whole
 from atoll.control.store.rollback_rows import PastShare, RuleState
 from atoll.control.store.workers import Deployment
 from atoll.splits import WHOLE
+from atoll.workers import Version
 
 log = logging.getLogger("atoll.control")
 
@@ -50,6 +51,13 @@ class Deployer(Switching):
         await self._reserved.disown(tenant)
         for binding in self._kinds.values():
             await binding.forget(tenant)
+
+    def answering(self, host: bytes, target: bytes) -> Version | None:
+        """The version that a request for this host and target reaches."""
+        return self._router.find(host, target)
+
+    def is_control(self, host: bytes) -> bool:
+        return self._router.is_control(host)
 
     # Changing it
 

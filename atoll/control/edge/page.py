@@ -31,6 +31,7 @@ PAGE = """<!doctype html>
 </style>
 <h1>Atoll</h1>
 <p>{greeting}</p>
+<p><a href="/dashboard/">Open the dashboard</a></p>
 {workers}<h2>Deploy {another}</h2>
 <pre>curl -X POST {control}/api/workers \\
 {token}  -H "Content-Type: application/json" \\

@@ -262,8 +262,8 @@ def asked(request: Request, worker_id: str, known: tuple[str, ...]) -> Question:
         worker_id,
         limit=_limit(given.get("limit", str(DEFAULT_LOGS))),
         before=_cursor(given["cursor"]) if "cursor" in given else None,
-        since=_time("since", given["since"]) if "since" in given else 0,
-        until=_time("until", given["until"]) if "until" in given else FOREVER,
+        since=time_of("since", given["since"]) if "since" in given else 0,
+        until=time_of("until", given["until"]) if "until" in given else FOREVER,
         outcome=_word("outcome", given["outcome"], OUTCOMES) if "outcome" in given else None,
         level=_word("level", given["level"], LEVELS) if "level" in given else None,
         version=given.get("version", "")[:MAX_TEXT],
@@ -284,7 +284,7 @@ def _cursor(raw: str) -> TablePlace:
     return TablePlace(int(found[1]), int(found[2]))
 
 
-def _time(name: str, raw: str) -> int:
+def time_of(name: str, raw: str) -> int:
     """A time as ISO 8601, in UTC unless it has an offset, or as milliseconds since 1970."""
     if raw.isascii() and raw.isdigit() and len(raw) <= 15:
         return int(raw)
