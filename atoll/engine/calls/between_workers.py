@@ -59,7 +59,7 @@ class WorkerCalls:
         assert self.calls is not None, "the pool is not there yet"
         made, call = maker_of(request), adopted_by(within)
         if call is not None:
-            call.caller = caller
+            call.caller = caller if call.object is None or self.objects is None else self.objects.heard(call, caller)
         elif target is None:
             call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near_to(made))
         else:

@@ -23,3 +23,6 @@ class ObjectDoor(Protocol):
         event: int,
         hops: int,
     ) -> Call: ...
+
+    def heard(self, call: Call, caller: CallListener) -> CallListener:
+        """The caller of a call that began inside the engine: it hears failures in the words for objects."""

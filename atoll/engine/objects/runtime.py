@@ -22,7 +22,8 @@ from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
 from atoll.engine.objects.hibernation import Hibernation
-from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
+from atoll.engine.objects.fences import Fences
+from atoll.engine.objects.live_object import CLOSED, CROWDED, LEAVING, LIVE, MAX_CALLS, OPENING, LiveObject
 from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
 from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
@@ -37,7 +38,6 @@ log = logging.getLogger("atoll.objects")
 
 IDLE_SECONDS = 10.0
 LEAVING_SECONDS: Final = 5.0  # for the calls of an object whose isolate is drained
-MAX_CALLS: Final = 1_000  # of one object, waiting or under way
 SWEEP_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 0.005  # the engine has many files to read
 MOST_BYTES: Final = 10 << 30  # of one object
@@ -62,6 +62,7 @@ class ObjectRuntime:
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self._live: dict[ObjectKey, LiveObject] = {}
+        self._fences = Fences()
         self.hibernation = Hibernation(self, holdings or Holdings())
         self.sockets, self.list_sockets = self.hibernation.count, self.hibernation.listed
         self._gated: set[EngineSession] = set()
@@ -105,7 +106,7 @@ class ObjectRuntime:
             self._reset(live, failures.UPDATED)
             live = None
         if live is None:
-            live = self._live[key] = LiveObject(target, version, self._clock())
+            live = self._live[key] = self._made(target, version)
             live.parent = parent
             if parent is not None:
                 parent.children.add(live)
@@ -115,7 +116,10 @@ class ObjectRuntime:
         call.object = live
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
-        if live.look() >= MAX_CALLS or key in self._barred:
+        count = live.look()
+        if count >= CROWDED:
+            live.shut()
+        if count >= MAX_CALLS or key in self._barred:
             self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
@@ -125,6 +129,15 @@ class ObjectRuntime:
             live.waiting[call] = (target, head)
             live.waiting_bytes += len(body)
         return call
+
+    def _made(self, target: ObjectTarget, version: Version) -> LiveObject:
+        live = LiveObject(target, version, self._clock())
+        live.owner = ObjectCalls(self, live)
+        return live
+
+    def heard(self, call: Call, caller: CallListener) -> CallListener:
+        assert isinstance(call.object, LiveObject)
+        return ObjectCaller(caller, self, call.object)
 
     def _send(self, live: LiveObject, call: Call) -> None:
         assert self.pool is not None and live.isolate is not None
@@ -162,6 +175,7 @@ class ObjectRuntime:
             pause *= 2
 
     async def _try_to_open(self, live: LiveObject) -> Failure | None:
+        await self._fences.passed(live.key)
         try:
             opened = await self.store.open(live.key)
         except StorageFailed as error:
@@ -238,6 +252,7 @@ class ObjectRuntime:
     def _forget(self, live: LiveObject) -> None:
         """The object has left its isolate, and its facets leave with it. Calls that wait go to the next copy."""
         self.store.close(live.key)
+        self._fences.put(live)
         children, live.children = live.children, set()
         for child in children:
             if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
@@ -254,7 +269,7 @@ class ObjectRuntime:
             return
         del self._live[live.key]
         if live.waiting:
-            following = LiveObject(live.target, live.version, self._clock())
+            following = self._made(live.target, live.version)
             following.parent = live.parent
             following.waiting, live.waiting = live.waiting, {}
             following.waiting_bytes = sum(len(call.body) for call in following.waiting)
@@ -324,6 +339,7 @@ class ObjectRuntime:
                 await asyncio.sleep(0.01)
             else:
                 self._reset(live, failures.DELETED)
+        await self._fences.passed(key)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -350,6 +366,7 @@ class ObjectRuntime:
             calls = live.look()
             if live.state == LIVE and not versions.holds(isolate):
                 live.state, live.leaving_since = LEAVING, now
+                live.shut()
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
@@ -361,9 +378,12 @@ class ObjectRuntime:
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
-                residents_of(isolate).close(live)
+                residents_of(isolate).close_idle(live, self._has_no_call)
             else:
                 isolate.last_used = now
+
+    def _has_no_call(self, live: LiveObject) -> bool:
+        return live.state != CLOSED and not live.look() and not live.is_gated
 
     def _may_leave(self, live: LiveObject) -> bool:
         is_idle = live.state == LIVE and not live.look() and not live.is_kept
