@@ -97,7 +97,9 @@ async def make_place(room: EngineRoom, is_apart: bool = False, **limits: Any) ->
     if not is_apart:
         return Place(room, version, version)
     far = Grant("COUNTER", "durable_object", '{"class_name":"Counter","script_name":"objects"}')
-    return Place(room, version, replace(version, id="caller", worker_id="caller", worker_name="caller", grants={"COUNTER": far}))
+    return Place(
+        room, version, replace(version, id="caller", worker_id="caller", worker_name="caller", grants={"COUNTER": far})
+    )
 
 
 @pytest.fixture(params=[False, True], ids=["own objects", "objects of another worker"])
@@ -133,7 +135,9 @@ async def test_both_ways_give_the_same_answers_and_records(place: Place) -> None
       return [...found, response.headers.get("x-a"), await response.text(), await one.write(), await one.relay("two")];"""
     told = []
     for _ in range(2):
-        await place.ask("for (const name of ['one', 'two']) { const o = env.COUNTER.getByName(name); await o.read(); await o.read(); }")
+        await place.ask(
+            "for (const name of ['one', 'two']) { const o = env.COUNTER.getByName(name); await o.read(); await o.read(); }"
+        )
         place.room.records.clear()
         answer = await place.ask(code)
         await place.room.until(lambda: len(place.room.records) == 10, "ten records")
@@ -172,16 +176,34 @@ async def test_calls_of_objects_count_as_subrequests(open_room: Callable[..., An
 
 async def test_too_many_calls_of_an_object_are_refused_in_the_known_words(apart: Place) -> None:
     await apart.open()
-    waits = "await Promise.all(Array.from({ length: 100 }, () => fails(one.wait())));"
-    busy = [apart.begin(waits) for _ in range(10)]
+    waits = "await Promise.all(Array.from({ length: 50 }, () => fails(one.wait())));"
+    busy = [apart.begin(waits) for _ in range(20)]
     await apart.room.until(lambda: apart.live().look() == 1000, "a thousand calls")
     assert apart.live().door != OPEN  # Python counts them all
-    texts = await apart.ask("return (await Promise.all(Array.from({ length: 30 }, () => fails(one.read())))).map(([text]) => text);")
+    texts = await apart.ask(
+        "return (await Promise.all(Array.from({ length: 30 }, () => fails(one.read())))).map(([text]) => text);"
+    )
     apart.room.objects.runtime.reset(apart.live().key, "a test")
     for each in busy:
         await each.over()
     assert len(texts) == 30
     assert set(texts) == {"Durable Object is overloaded. Too many requests queued."}
+
+
+async def test_objects_open_near_their_callers(open_room: Callable[..., Any]) -> None:
+    place = await make_place(await open_room(engines=2), is_apart=True)
+    loader = place.room.pool.loader
+    await loader.check(place.caller)
+    group = loader.group_of(place.version)
+    for session in group.open_sessions():
+        loader.load(place.version, group, session)
+    await place.room.until(
+        lambda: all(each.ready for each in loader.versions[place.version].isolates), "both are loaded"
+    )
+    assert len({each.session for each in loader.versions[place.version].isolates}) == 2
+    await place.ask("await Promise.all(Array.from({ length: 8 }, (_, i) => env.COUNTER.getByName(`o${i}`).add(1)));")
+    homes = {live.isolate.session for live in place.room.objects.runtime._live.values() if live.isolate is not None}
+    assert homes == {place.room.isolate(place.caller).session}
 
 
 # --- the gates ---
@@ -205,7 +227,9 @@ async def test_an_object_with_an_unfinished_write_calls_no_other(place: Place, m
     await place.open()
     await place.open("two")
     await place.ask("await one.relay('two');")
-    assert await place.ask("for (let i = 0; i < 3; i++) await one.relay('two'); return await env.COUNTER.getByName('two').read();") == [0, 4]
+    assert await place.ask(
+        "for (let i = 0; i < 3; i++) await one.relay('two'); return await env.COUNTER.getByName('two').read();"
+    ) == [0, 4]
     disk = SlowDisk(place.room, monkeypatch)
     visit = place.begin("return await one.visit('two', 'write');")
     await place.room.until(lambda: disk.waiting, "a commit")
@@ -255,7 +279,9 @@ async def test_calls_of_an_object_that_is_reset_fail_and_the_next_ones_find_a_ne
 
 async def test_an_object_that_aborts_fails_its_calls(place: Place) -> None:
     await place.open()
-    asked = await place.ask("const waits = fails(one.wait()); await one.add(1); return [(await fails(one.abort()))[0], (await waits)[0]];")
+    asked = await place.ask(
+        "const waits = fails(one.wait()); await one.add(1); return [(await fails(one.abort()))[0], (await waits)[0]];"
+    )
     assert asked == ["enough", "enough"]
     assert await place.ask("return await one.read();") == [0, 0]
 
@@ -365,4 +391,3 @@ async def test_calls_of_another_tenant_get_no_route(apart: Place) -> None:
     way = binding.way(stranger, "COUNTER", apart.live().target)
     session.inside.connect(apart.room.isolate(stranger), way, route.callee, apart.live())  # type: ignore[attr-defined]
     assert len(session.inside._routes) == before
-

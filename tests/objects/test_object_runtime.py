@@ -21,7 +21,7 @@ from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.objects.residents import IsolateResidents
 from atoll.engine.process.engine_process import EngineFiles
 from atoll.errors import EngineError, InvalidArgument, ObjectFailure, StorageFailed
-from atoll.objects.store import Commit, Done, ObjectKey, Opened
+from atoll.objects.store import Opened
 from atoll.wire.generated import Event
 from atoll.workers import Grant, Version
 from tests.engine import lying_engine

@@ -64,7 +64,7 @@ class WorkerCalls:
             call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near_to(made))
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
-            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
+            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1, near_to(made))
         caller.call = caller._far = call
         call.within = within
         call.session = session

@@ -9,9 +9,9 @@ The answer of a call stays in the engine if it is whole, small and no error. Any
 FAIL comes here, and the op that began the call is run as if it had come by OP, except that its call exists already
 (`InsideCaller.take_over`). So streams, stubs, errors and limits have one implementation.
 
-A call of a Durable Object goes through its door (doors.py). It stays in the engine only while neither the caller nor the
-callee, if they are objects, has a commit that is not durable. Otherwise the call or its answer takes the usual way, and
-waits at the output gate (objects/output_gate.py).
+A call of a Durable Object goes through its door (doors.py). It stays in the engine only while neither the caller nor
+the callee, if they are objects, has a commit that is not durable. Otherwise the call or its answer takes the usual way,
+and waits at the output gate (objects/output_gate.py).
 
 The engine is not trusted: it may announce only calls over routes that were opened here, so caller and callee are of one
 tenant and are loaded in this engine.
@@ -124,7 +124,9 @@ class InsideCalls:
             return
         self._last += 1
         room = min(callee.room, tenant.fast_calls, MOST_ROOM)
-        route = InnerRoute(self._last, way.name, caller, callee, 4 * room + 64, holder)  # ends may come later than beginnings
+        route = InnerRoute(
+            self._last, way.name, caller, callee, 4 * room + 64, holder
+        )  # ends may come later than beginnings
         self._routes[route.number] = self._open[caller.load_id, way.name] = route
         self._to.setdefault(callee, set()).add(route)
         for each in (caller, callee):

@@ -397,5 +397,4 @@ class EngineSession:
         self.ops.begin(self._find("OP", worker), number, *read_op(data, start, end))
 
     def on_long_op(self, worker: int, number: int, head: bytes, body: bytes) -> None:
-        index, call, meta, _ = read_op(head, 0, len(head))
-        self.ops.begin(self._find("OP", worker), number, index, call, meta, body)
+        self.ops.begin(self._find("OP", worker), number, *read_op(head, 0, len(head))[:3], body)

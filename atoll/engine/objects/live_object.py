@@ -19,6 +19,7 @@ from typing import Any, Final
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import OVER, RESPONDED, SENT, Call, CallOwner
 from atoll.engine.calls.doors import SHUT, SHUTTING
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import LOST
 from atoll.errors import EngineError, ObjectFailure
@@ -35,7 +36,9 @@ CLOSED: Final = 3
 HELD_BYTES: Final = 128 << 20  # of one object. An honest engine has at most 64 MB of ops, and credit bounds bodies
 FRAME_COST: Final = 200
 MAX_CALLS: Final = 1_000  # of one object, waiting or under way
-CROWDED: Final = MAX_CALLS // 2  # with more, all come over Python, which counts them: the engine lets in as many at most
+CROWDED: Final = (
+    MAX_CALLS // 2
+)  # with more, all come over Python, which counts them: the engine lets in as many at most
 
 
 def to_ascii(value: object) -> bytes:
@@ -55,6 +58,7 @@ class LiveObject:
         self.children: set[LiveObject] = set()
 
         # Where it lives
+        self.near: IsolateState | None = None  # the isolate whose call opens it
         self.isolate: Isolate | None = None
         self.slot = 0
         self.has_table = False  # its engine was told which hibernatable WebSockets it has
@@ -110,6 +114,13 @@ class LiveObject:
         """Have its door shut, if it is open. `after_shut` runs when it is."""
         if self.isolate is not None:
             self.isolate.session.inside.doors.shut(self)
+
+    def look_and_shut(self) -> int:
+        """The same as look(), and calls come over Python from now on if there are many."""
+        count = self.look()
+        if count >= CROWDED:
+            self.shut()
+        return count
 
     def is_shut(self) -> None:
         steps, self.after_shut = self.after_shut, []

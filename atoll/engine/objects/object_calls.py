@@ -124,3 +124,14 @@ class ObjectCaller:
         self._on_failure(known)
         if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
             self._runtime.on_cpu_used_up(self.live, known)
+
+
+def hand_over(live: LiveObject, following: LiveObject) -> None:
+    """The calls that wait for an object wait for its next copy."""
+    following.parent = live.parent
+    following.waiting, live.waiting = live.waiting, {}
+    following.waiting_bytes = sum(len(call.body) for call in following.waiting)
+    for call in following.waiting:
+        call.object = following
+        assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
+        call.owner.live = call.caller.live = following

@@ -19,12 +19,23 @@ from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
-from atoll.engine.objects.hibernation import Hibernation
+from atoll.engine.objects.ends import Ends
 from atoll.engine.objects.fences import Fences
-from atoll.engine.objects.live_object import CLOSED, CROWDED, LEAVING, LIVE, MAX_CALLS, OPENING, LiveObject
-from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
+from atoll.engine.objects.hibernation import Hibernation
+from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, MAX_CALLS, OPENING, LiveObject
+from atoll.engine.objects.object_calls import (
+    KEPT,
+    TIMERS,
+    ObjectCaller,
+    ObjectCalls,
+    addressed,
+    hand_over,
+    keep_call,
+    keep_timers,
+)
 from atoll.engine.objects.placing import isolate_for
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
@@ -68,7 +79,12 @@ class ObjectRuntime:
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self._ends = Ends(self, self._live, self._fences)
+        self.delete, self.delete_namespace, self.restore = (
+            self._ends.delete,
+            self._ends.delete_namespace,
+            self._ends.restore,
+        )
         self._is_stopping = False
         self.opened = self.resets = self.evicted = self.retried = 0
 
@@ -93,21 +109,23 @@ class ObjectRuntime:
         caller: CallListener,
         event: int,
         hops: int,
+        near: IsolateState | None = None,
     ) -> Call:
         """Call an object. Never raises; failures go to `caller.on_failure`, possibly before this returns.
 
         `version` is the active version of its class. `head` is that of the event, without the address of the object.
+        `near`: the isolate that calls; the object opens in its engine, if that has room.
         """
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
         live = self._live.get(key)
         parent = self._live.get(target.facet.parent) if target.facet is not None else None
         if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
-            self._reset(live, failures.UPDATED)
+            self.end(live, failures.UPDATED)
             live = None
         if live is None:
             live = self._live[key] = self._made(target, version)
-            live.parent = parent
+            live.parent, live.near = parent, near
             if parent is not None:
                 parent.children.add(live)
             self._begin(live)
@@ -116,11 +134,8 @@ class ObjectRuntime:
         call.object = live
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
-        count = live.look()
-        if count >= CROWDED:
-            live.shut()
-        if count >= MAX_CALLS or key in self._barred:
-            self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
+        if live.look_and_shut() >= MAX_CALLS or key in self._ends.barred:
+            self.pool.refuse(call, failures.OVERLOADED if key not in self._ends.barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
         elif live.waiting_bytes + len(body) > MOST_WAITING:
@@ -256,7 +271,7 @@ class ObjectRuntime:
         children, live.children = live.children, set()
         for child in children:
             if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
-                self._reset(child, live.failure or failures.LOST)
+                self.end(child, live.failure or failures.LOST)
         if live.parent is not None:
             live.parent.children.discard(live)
         if self._live.get(live.key) is not live:
@@ -269,18 +284,11 @@ class ObjectRuntime:
             return
         del self._live[live.key]
         if live.waiting:
-            following = self._made(live.target, live.version)
-            following.parent = live.parent
-            following.waiting, live.waiting = live.waiting, {}
-            following.waiting_bytes = sum(len(call.body) for call in following.waiting)
-            for call in following.waiting:
-                call.object = following
-                assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
-                call.owner.live = call.caller.live = following
-            self._live[live.key] = following
+            following = self._live[live.key] = self._made(live.target, live.version)
+            hand_over(live, following)
             self._begin(following)
 
-    def _reset(self, live: LiveObject, failure: ObjectFailure) -> None:
+    def end(self, live: LiveObject, failure: ObjectFailure) -> None:
         if live.state == OPENING:
             return  # it opens with the version that is active then
         self.resets += 1
@@ -298,48 +306,12 @@ class ObjectRuntime:
                 for call in live.waiting:
                     call.version = version
             else:
-                self._reset(live, failures.UPDATED)
+                self.end(live, failures.UPDATED)
         self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
-        self._reset(live, failure)
-
-    async def delete(self, key: ObjectKey) -> None:
-        """Delete what an object stored. Its calls fail."""
-        self._barred[key] = self._barred.get(key, 0) + 1
-        try:
-            await self._end(key)
-            self.hibernation.delete(lambda each: each == key)
-            await self.store.delete(key)
-        finally:
-            self._barred[key] -= 1
-            if not self._barred[key]:
-                del self._barred[key]
-
-    async def restore(self, key: ObjectKey, bookmark: str) -> str:
-        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
-        undo = await self.store.past.ask(key, bookmark)
-        while True:
-            if (live := self._live.get(key)) is not None:
-                self._reset(live, failures.RESTORED)
-            if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
-                return undo
-            await asyncio.sleep(0.01)
-
-    async def delete_namespace(self, namespace: str) -> None:
-        for key in [key for key in self._live if key.namespace == namespace]:
-            await self._end(key)
-        self.hibernation.delete(lambda key: key.namespace == namespace)
-        await self.store.delete_namespace(namespace)
-
-    async def _end(self, key: ObjectKey) -> None:
-        while (live := self._live.get(key)) is not None:
-            if live.state == OPENING:
-                await asyncio.sleep(0.01)
-            else:
-                self._reset(live, failures.DELETED)
-        await self._fences.passed(key)
+        self.end(live, failure)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -370,10 +342,10 @@ class ObjectRuntime:
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self._reset(live, failures.LOST)
+                self.end(live, failures.LOST)
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
-                    self._reset(live, failures.STORAGE_SLOW)
+                    self.end(live, failures.STORAGE_SLOW)
             elif not self.hibernation.may_leave(live) or (live.state == LIVE and live.is_kept):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
@@ -391,7 +363,7 @@ class ObjectRuntime:
 
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
         if (live := self._live.get(key)) is not None:
-            self._reset(live, failure)
+            self.end(live, failure)
 
     def reset(self, key: ObjectKey, reason: str) -> None:
         self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))
