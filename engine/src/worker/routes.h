@@ -64,14 +64,14 @@ class Doors final {
 
 struct Route {
   uint32_t number = 0;
-  uint32_t callee = 0;    // a load id
-  uint32_t slot = 0;      // of the object there; 0: not to an object
-  uint32_t room = 0;      // the most calls of this kind that the callee has at a time
-  uint32_t budget = 0;    // the most ops and calls of one chain that still go this way
-  bool is_named = false;  // a fetch names the entry point
-  std::string entry;      // the entry point in logs
-  std::string address;    // JSON of the entry point
-  std::string zone;       // the value of the header cf-worker
+  uint32_t callee = 0;         // a load id
+  uint32_t slot = 0;           // of the object there; 0: not to an object
+  uint32_t room = 0;           // the most calls of this kind that the callee has at a time
+  uint32_t budget = 0;         // the most ops and calls of one chain that still go this way
+  bool is_named = false;       // a fetch names the entry point
+  std::string entry;           // the entry point in logs
+  std::string address;         // JSON of the entry point
+  std::string zone;            // the value of the header cf-worker
   std::shared_ptr<Door> door;  // of the object
 };
 
