@@ -44,7 +44,7 @@ class Barred:
         return key in self._times
 
 
-class Ends:
+class ObjectEnds:
     def __init__(self, home: EndHome, live: dict[ObjectKey, LiveObject], fences: Fences) -> None:
         self.barred = Barred()
         self._home = home

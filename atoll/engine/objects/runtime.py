@@ -22,7 +22,7 @@ from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
-from atoll.engine.objects.ends import Ends
+from atoll.engine.objects.ends import ObjectEnds
 from atoll.engine.objects.fences import Fences
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, MAX_CALLS, OPENING, LiveObject
@@ -79,7 +79,7 @@ class ObjectRuntime:
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self._ends = Ends(self, self._live, self._fences)
+        self._ends = ObjectEnds(self, self._live, self._fences)
         self.delete, self.delete_namespace, self.restore = (
             self._ends.delete,
             self._ends.delete_namespace,
