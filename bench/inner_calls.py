@@ -24,6 +24,13 @@ export default class extends WorkerEntrypoint {
 CALLER = f"""import {{ DurableObject }} from "cloudflare:workers";
 export class Thing extends DurableObject {{
   value = 0;
+  fetch() {{ return new Response("x".repeat(100)); }}
+  write() {{
+    const {{ sql }} = this.ctx.storage;
+    sql.exec("CREATE TABLE IF NOT EXISTS w (id INTEGER PRIMARY KEY, name TEXT)");
+    for (let i = 0; i < 100; i++) sql.exec("INSERT OR REPLACE INTO w VALUES (?, ?)", i, "name");
+    return "ready";
+  }}
   add(n) {{ return (this.value += n); }}
   read() {{
     const {{ sql }} = this.ctx.storage;
@@ -42,6 +49,14 @@ const DOES = {{
   "/object": async ({{ THING }}) => {{
     const stub = THING.get(THING.idFromName("one"));
     for (let i = 0; i < {CALLS}; i++) await stub.add(1);
+  }},
+  "/object-fetch": async ({{ THING }}) => {{
+    const stub = THING.get(THING.idFromName("one"));
+    for (let i = 0; i < {CALLS}; i++) await (await stub.fetch("http://x/")).text();
+  }},
+  "/write": async ({{ THING }}) => {{
+    const stub = THING.get(THING.idFromName("write"));
+    for (let i = 0; i < {CALLS // 10}; i++) await stub.write();
   }},
   "/objects": ({{ THING }}) =>
     each({CALLS}, () => THING.get(THING.idFromName(`o${{(turn += 7919) % {OBJECTS}}}`)).add(1)),
@@ -62,8 +77,10 @@ KINDS = {  # path -> title, and calls per request
     "/rpc": ("method of a service binding, one after the other", CALLS),
     "/rpcs": (f"method of a service binding, {CALLS} at once", CALLS),
     "/object": ("method of one object, one after the other", CALLS),
+    "/object-fetch": ("fetch of one object, one after the other", CALLS),
     "/objects": (f"methods of {OBJECTS:,} objects, {CALLS} at once", CALLS),
     "/sql": ("method of an object with 100 SQL reads", CALLS // 10),
+    "/write": ("method of an object with 100 SQL writes", CALLS // 10),
     "/first": ("first call of a new object", CALLS // 5),
 }
 

@@ -71,6 +71,7 @@ _RULES: dict[Frame, tuple[int, int, int, bool | None, bool | None]] = {
     Frame.COMMIT: (COMMIT_PREFIX, COMMIT_PREFIX + COMMIT_PAGES * (4 + PAGE), 0, True, True),
     Frame.RESET: (2, MAX_JSON, 0, True, True),
     Frame.INNER: (INNER_PREFIX, INNER_PREFIX + 4 * INNER_HEAD, Flag.DONE, True, True),
+    Frame.SHUT: (0, 0, 0, True, True),
     Frame.SOCKET: (SOCKET_PREFIX, SOCKET_PREFIX + CHUNK, 0, True, True),
 }
 

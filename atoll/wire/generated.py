@@ -3,7 +3,7 @@
 from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple
 
-WIRE_HASH = "079691a158ab0e93"
+WIRE_HASH = "b19be4547c72a441"
 HEADER_LAYOUT = "<IBBHII"  # length, kind, flags, spare, worker, call
 MAX_PAYLOAD: Final = 67108864
 INLINE_BODY: Final = 65536
@@ -21,6 +21,7 @@ SPARES_GROWTH: Final = 4
 INNER_CALLS: Final = 2147483648
 INNER_BODY: Final = 262144
 INNER_HEAD: Final = 16384
+OBJECT_INNER: Final = 500
 MAX_HOPS: Final = 16
 PAGE: Final = 4096
 COMMIT_PAGES: Final = 8192
@@ -81,10 +82,12 @@ class Frame(IntEnum):
     SOCKET = 25
     # python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
     SOCKETS = 26
-    # python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
+    # python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Slot: the object there that they are for, or 0; its door is open then, until SHUT. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
     ROUTE = 27
     # engine: A call that went that way has begun: what the OP would have been, and the head of the CALL. `worker` and `call` are those of the callee; the engine chose the call id. With DONE the call is over, with these figures.
     INNER = 28
+    # both: From Python: the door of a slot is shut, so no call from inside the engine begins there any more. From the engine, always: so it is, and every call that has come through it was announced before.
+    SHUT = 29
 
 
 class Flag(IntFlag):

@@ -1,4 +1,4 @@
-"""The frames of calls between isolates of one engine: ROUTE to the engine, INNER from it."""
+"""The frames of calls between isolates of one engine: ROUTE and SHUT to the engine, INNER from it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from atoll.wire.codec import frame
 from atoll.wire.decoder import INNER_PREFIX
 from atoll.wire.generated import INNER_HEAD, Frame, Outcome
 
-_ROUTE: Final = Struct("<IIIII")  # route, callee, room, budget, named
+_ROUTE: Final = Struct("<IIIIII")  # route, callee, slot, room, budget, named
 _INNER: Final = Struct("<IIIIHHIIHBBI")
 _U32: Final = Struct("<I")
 _kind: Final = int(Frame.ROUTE)
+_shut_kind: Final = int(Frame.SHUT)
 OUTCOMES: Final = tuple(Outcome)
 
 
@@ -37,14 +38,14 @@ class InnerParts(NamedTuple):
 
 def encode_route(
     worker: int,
-    numbers: tuple[int, int, int, int],
+    numbers: tuple[int, int, int, int, int],
     name: bytes,
     named: bool,
     entry: bytes,
     address: bytes,
     zone: bytes,
 ) -> bytes:
-    """`numbers` are route, callee, room and budget."""
+    """`numbers` are route, callee, slot, room and budget."""
     parts = [_ROUTE.pack(*numbers, named)]
     for text in (name, entry, address):
         parts += [_U32.pack(len(text)), text]
@@ -52,7 +53,11 @@ def encode_route(
 
 
 def encode_no_route(worker: int, name: bytes) -> bytes:
-    return encode_route(worker, (0, 0, 0, 0), name, False, b"", b"", b"")
+    return encode_route(worker, (0, 0, 0, 0, 0), name, False, b"", b"", b"")
+
+
+def encode_shut(worker: int, slot: int) -> bytes:
+    return frame(_shut_kind, worker, slot)
 
 
 def read_inner(data: bytes, start: int, end: int) -> InnerParts:

@@ -151,6 +151,7 @@ OBJECT_LIES = {
     "something unknown about a socket": lambda w, s: (
         frame(Frame.SOCKET, w, s, accepted(1)) + socket_frame(w, s, 9, b"")
     ),
+    "a shut door that nobody shut": lambda w, s: frame(Frame.SHUT, w, s),
     "a reset of a slot never open": lambda w, s: frame(Frame.RESET, w, s + 7, UNLOADED),
 }
 

@@ -21,13 +21,14 @@ from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.objects.residents import IsolateResidents
 from atoll.engine.process.engine_process import EngineFiles
 from atoll.errors import EngineError, InvalidArgument, ObjectFailure, StorageFailed
-from atoll.objects.store import Commit, Done, ObjectKey, Opened
+from atoll.objects.store import Opened
 from atoll.wire.generated import Event
 from atoll.workers import Grant, Version
 from tests.engine import lying_engine
 from tests.engine.conftest import open_room, snapshots
 from tests.engine.engine_room import Ear, EngineRoom, script
 from tests.engine.lying_engine import OBJECT_LIES
+from tests.objects.slow_disk import SlowDisk
 
 __all__ = ["open_room", "snapshots"]
 
@@ -66,27 +67,6 @@ async def answer(room: EngineRoom, version: Version, target: ObjectTarget, path:
 @pytest.fixture
 def target() -> ObjectTarget:
     return ObjectTarget("namespace", secrets.token_hex(32), "Counter", True)
-
-
-class SlowDisk:
-    """Holds back the report of commits, as a slow disk would."""
-
-    def __init__(self, room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.waiting: list[Callable[[Exception | None], None]] = []
-        real = room.objects.runtime.store.commit
-
-        def commit(key: ObjectKey, commit: Commit, done: Done) -> None:
-            def report(error: Exception | None) -> None:
-                self.waiting.append(lambda other: done(other or error))
-
-            real(key, commit, report)
-
-        monkeypatch.setattr(room.objects.runtime.store, "commit", commit)
-
-    def finish(self, error: Exception | None = None) -> None:
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            each(error)
 
 
 async def test_a_response_waits_until_its_write_is_durable(

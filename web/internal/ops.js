@@ -4,7 +4,7 @@
 // its index in that list. Every op gets exactly one reply.
 import { ErrorClass } from "./wire.gen.js";
 import { native } from "./native.js";
-import { currentScope, pass } from "./scopes.js";
+import { currentScope, currentSlot, pass } from "./scopes.js";
 
 const TOO_MANY = 0xffffffff;
 const TOO_LARGE = 0xfffffffe;
@@ -57,10 +57,10 @@ export function defineOp(name, over = undefined, { gated = true } = {}) {
 /**
  * The same as `op(meta, body)`, for one that calls another worker through `binding`. If that worker is in this engine and nothing
  * speaks against it, the engine calls it, and the answer is { status, head, body }. Otherwise Python does: { meta, body }.
- * `first` and `lines`: the name of the method and "", or METHOD SP URL and header lines.
+ * `binding` is the name of a way: that of a service binding, or with SP and an id that of an object. `first` and `lines`: the name of the method and "", or METHOD SP URL and header lines.
  */
 export function callInside(op, meta, body, binding, isMethod, first, lines) {
-  const id = native.inside(indexes.get(op), JSON.stringify(meta), body, binding, isMethod, first, lines);
+  const id = native.inside(indexes.get(op), JSON.stringify(meta), body, binding, isMethod, first, lines, currentSlot());
   if (id === 0) return op(meta, body);
   return new Promise((resolve, reject) => waiting.set(id, { resolve, reject, scope: currentScope(), over: undefined, again: () => op(meta, body) }));
 }

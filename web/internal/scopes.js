@@ -2,10 +2,16 @@
 // (objects/gate.js). Without objects this costs one comparison.
 
 let scopeOf = null;
+let slotOf = null;
 
-/** `find()` gives the scope that the running code belongs to, or undefined. */
-export function setScopeOf(find) {
+/** `find()` gives the scope that the running code belongs to, or undefined; `findSlot()` the slot of its object, or 0. */
+export function setScopeOf(find, findSlot) {
   scopeOf = find;
+  slotOf = findSlot;
+}
+
+export function currentSlot() {
+  return slotOf === null ? 0 : slotOf();
 }
 
 export function currentScope() {

@@ -104,6 +104,7 @@ export const SPARES_GROWTH = 4;
 export const INNER_CALLS = 2147483648;
 export const INNER_BODY = 262144;
 export const INNER_HEAD = 16384;
+export const OBJECT_INNER = 500;
 export const MAX_HOPS = 16;
 export const PAGE = 4096;
 export const COMMIT_PAGES = 8192;

@@ -5,11 +5,7 @@
 import { native } from "../internal/native.js";
 import { encodeText } from "../internal/text.js";
 
-const SHA_256 = 2;
-const BLOCK = 64;
 const HALF = 16;
-
-const digest = (bytes) => new Uint8Array(native.onTheSpot(() => native.digest(SHA_256, bytes)));
 
 function bytesOf(hex) {
   return Uint8Array.from({ length: hex.length / 2 }, (_, at) => parseInt(hex.slice(2 * at, 2 * at + 2), 16));
@@ -21,35 +17,26 @@ function hexOf(bytes) {
   return text;
 }
 
-function join(first, second) {
-  const whole = new Uint8Array(first.length + second.length);
-  whole.set(first);
-  whole.set(second, first.length);
-  return whole;
-}
-
-/** The first half of HMAC-SHA256, in hexadecimal. The key is shorter than a block. */
-function halfOfHmac(key, data) {
-  const pad = (byte) => Uint8Array.from({ length: BLOCK }, (_, at) => (key[at] ?? 0) ^ byte);
-  return hexOf(digest(join(pad(0x5c), digest(join(pad(0x36), data)))).subarray(0, HALF));
-}
-
 /** What proves a text to those who have the key. Half of the digest is enough. */
 export function macOf(key, text) {
-  return halfOfHmac(bytesOf(key), encodeText(text));
+  return native.halfOfHmac(bytesOf(key), encodeText(text));
 }
+
+const keys = new Map(); // those of the namespaces that are used here, as bytes
 
 function needKey(key) {
   if (key === undefined) throw new Error("The namespace of this binding is not known: deploy the worker again.");
-  return bytesOf(key);
+  let bytes = keys.get(key);
+  if (bytes === undefined) keys.set(key, (bytes = bytesOf(key)));
+  return bytes;
 }
 
 export function hexOfPrefix(key, prefix) {
-  return prefix + halfOfHmac(needKey(key), bytesOf(prefix));
+  return prefix + native.halfOfHmac(needKey(key), bytesOf(prefix));
 }
 
 export function hexOfName(key, name) {
-  return hexOfPrefix(key, halfOfHmac(needKey(key), encodeText(name)));
+  return hexOfPrefix(key, native.halfOfHmac(needKey(key), encodeText(name)));
 }
 
 export function randomHex() {

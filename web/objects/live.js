@@ -186,7 +186,7 @@ function hostOf(exports, address) {
   if (hosts.size >= sweepAt) dropClosed();
   const host = newHost(exports, address);
   hosts.set(address.slot, host);
-  setScopeOf(currentScope);
+  setScopeOf(currentScope, currentSlot);
   return host;
 }
 
@@ -212,6 +212,10 @@ function dropClosed() {
 /** The scope of the input gate that the running code belongs to; undefined outside of objects. */
 function currentScope() {
   return hostOfCall.get(callOf(native.getAsyncContext()))?.gate.scope();
+}
+
+function currentSlot() {
+  return hostOfCall.get(callOf(native.getAsyncContext()))?.slot ?? 0;
 }
 
 /** A fetch: (request, call) => Response or a promise of it. */

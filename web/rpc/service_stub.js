@@ -11,9 +11,9 @@ const NO_ARGUMENTS = { bytes: new Uint8Array(0), pipes: [] }; // the property is
 
 /**
  * Calls or reads (`args` is null) a member: `op` with the fields of `address` reaches the entry point. Returns its answer.
- * `onThrown(error)` hears of an exception before the caller does.
+ * `way` is that of calls inside the engine, if there can be one. `onThrown(error)` hears of an exception before the caller does.
  */
-export function askEntrypoint(op, address, path, args, onThrown = undefined) {
+export function askEntrypoint(op, address, path, args, way = undefined, onThrown = undefined) {
   const session = currentChannel().open();
   const question = session.begin();
   const { bytes, pipes } = args === null ? NO_ARGUMENTS : writeValue(args, session, movesParameters());
@@ -26,8 +26,8 @@ export function askEntrypoint(op, address, path, args, onThrown = undefined) {
     pipes: pipes.length > 0 ? pipes : undefined,
   };
   // Stubs and streams need Python.
-  const isSimple = address.binding !== undefined && address.id === undefined && path.length === 1 && (args === null || isPlain(bytes)) && !session.hasExports;
-  const answer = isSimple ? callInside(op, meta, bytes, address.binding, true, path[0], "") : op(meta, bytes);
+  const isSimple = way !== undefined && path.length === 1 && (args === null || isPlain(bytes)) && !session.hasExports;
+  const answer = isSimple ? callInside(op, meta, bytes, way, true, path[0], "") : op(meta, bytes);
   answer.then(
     ({ meta: told, body }) => {
       if (told === undefined) session.answered(MAIN, body, false);

@@ -9,7 +9,7 @@ import { defineInterface } from "#web/internal/platform.js";
 import { requireArguments, toDOMString } from "#web/internal/webidl.js";
 import { isOn } from "#web/worker/compatibility.js";
 import { URL } from "#web/url/url.js";
-import { isDurableObjectId, makeId } from "#web/objects/id.js";
+import { isDurableObjectId, isProvenBy, makeId } from "#web/objects/id.js";
 import { hexOfName, hexOfPrefix, isHexOf, jurisdictionOf, macOf, randomHex } from "#web/objects/id_digits.js";
 import { ownFactsOf } from "#web/worker/env.js";
 import { ownMember } from "#web/worker/fetcher_members.js";
@@ -59,9 +59,15 @@ class DurableObjectStub {
   /** What its properties are properties of, see web/rpc/stubs.js. */
   static handleOf(stub) {
     if (stub.#handle !== null) return stub.#handle;
-    const [op, address] = stub.#target.binding === null ? [reach, { name: passOf(stub) }] : [call, stub.#target];
+    const { binding, id } = stub.#target;
+    const [op, address, way] = binding === null ? [reach, { name: passOf(stub) }, undefined] : [call, stub.#target, `${binding} ${id}`];
     const fail = () => Promise.reject(stub.#broken.error);
-    stub.#handle = { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(stub.#broken === null ? op : fail, address, path, args, stub.#note) };
+    stub.#handle = {
+      ask: (path, args) => {
+        const { askEntrypoint } = lazy("rpc/service_stub.js");
+        return stub.#broken === null ? askEntrypoint(op, address, path, args, way, stub.#note) : askEntrypoint(fail, address, path, args, undefined, stub.#note);
+      },
+    };
     return stub.#handle;
   }
 
@@ -136,13 +142,15 @@ class DurableObjectNamespace {
     if (this.#jurisdiction !== "" && jurisdiction !== this.#jurisdiction) {
       throw new TypeError("newUniqueId called on jurisdictional subnamespace with a different jurisdiction");
     }
-    return makeId(hexOfPrefix(this.#key(jurisdiction), randomHex()), undefined, jurisdiction || undefined);
+    const key = this.#key(jurisdiction);
+    return makeId(hexOfPrefix(key, randomHex()), undefined, jurisdiction || undefined, key);
   }
 
   idFromName(name) {
     requireArguments(arguments.length, 1, "idFromName");
     const text = toDOMString(name);
-    return makeId(hexOfName(this.#key(this.#jurisdiction), text), text, this.#jurisdiction || undefined);
+    const key = this.#key(this.#jurisdiction);
+    return makeId(hexOfName(key, text), text, this.#jurisdiction || undefined, key);
   }
 
   idFromString(text) {
@@ -155,7 +163,7 @@ class DurableObjectNamespace {
     if (this.#jurisdiction !== "" && jurisdiction !== this.#jurisdiction) {
       throw new TypeError("idFromString called on jurisdictional subnamespace with an ID from a different jurisdiction");
     }
-    return makeId(lower, undefined, jurisdiction || undefined);
+    return makeId(lower, undefined, jurisdiction || undefined, this.#key(jurisdiction));
   }
 
   get(id, options = undefined) {
@@ -166,7 +174,8 @@ class DurableObjectNamespace {
     if (this.#jurisdiction !== "" && id.jurisdiction !== this.#jurisdiction) {
       throw new TypeError("get called on jurisdictional subnamespace with an ID from a different jurisdiction");
     }
-    if (!isHexOf(this.#key(id.jurisdiction ?? ""), id.toString())) throw new TypeError("Durable Object ID is not valid for this namespace.");
+    const key = this.#key(id.jurisdiction ?? "");
+    if (!isProvenBy(id, key) && !isHexOf(key, id.toString())) throw new TypeError("Durable Object ID is not valid for this namespace.");
     return new Proxy(new DurableObjectStub(this.#binding, id, this.#facts?.pass), MEMBERS);
   }
 

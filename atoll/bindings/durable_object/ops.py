@@ -28,7 +28,8 @@ from atoll.bindings.rpc.sessions import RpcEnds
 from atoll.bindings.scope import CallScope
 from atoll.bindings.service.method import MethodAnswer
 from atoll.bindings.service.ops import NOT_PLAIN, checked_path
-from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
+from atoll.bindings.service.target import zone_of
+from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services, ServiceWay
 from atoll.bindings.triggers import BadTrigger
 from atoll.errors import BindingRefused, CalleeFailed, InvalidArgument, ObjectFailure
 from atoll.objects.store import ObjectKey
@@ -165,6 +166,12 @@ class DurableObjects(Binding):
         """The object that a worker names, and the version that runs it."""
         return self._target(version, self._namespace(version, grant), id, name)
 
+    def way(self, version: Version, binding: str, target: ObjectTarget) -> ServiceWay:
+        """How later calls of the object go without Python. durable_object.js names it by the same text."""
+        name = f"{binding} {target.id}".encode()
+        zone = zone_of(version, self._services.settings.base_domain)
+        return ServiceWay(name, target.class_name.encode(), b"", is_named=True, zone=zone)
+
     def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]:
         """The object of a stub that another worker has sent."""
         id, key, name = passed.content
@@ -190,9 +197,9 @@ class DurableObjects(Binding):
     @op("durable_object.call")
     def call(self, call: OpCall) -> Later:
         found = self.target(call.scope.version, call.grant, call.meta.get("id"), call.meta.get("object"))
-        return self.begin(call, *found)
+        return self.begin(call, *found, self.way(call.scope.version, call.grant.name, found[0]))
 
-    def begin(self, call: OpCall, target: ObjectTarget, callee: Version) -> Later:
+    def begin(self, call: OpCall, target: ObjectTarget, callee: Version, way: ServiceWay | None = None) -> Later:
         """Call a method of an object."""
         if len(call.body) > MAX_VALUE:
             raise InvalidArgument(f"the arguments are larger than {MAX_VALUE >> 20} MB")
@@ -206,7 +213,7 @@ class DurableObjects(Binding):
         try:
             aimed = target._replace(path=names)
             inner = self._services.inner.method(
-                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session)
+                InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session, way)
             )
         except BaseException:
             session.end()

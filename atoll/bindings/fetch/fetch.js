@@ -104,7 +104,9 @@ class Fetch {
     const streamed = this.source !== null || (this.bytes !== null && this.bytes.length > INLINE);
     if (this.upgrade) return start({ fetch: number, method, url, head, service, object, told, upgrade: true });
     const meta = { fetch: number, method, url, head, service, object, told, cf: this.cf };
-    if (!streamed && service !== undefined && object === undefined && this.cf === undefined) return startInside(start, meta, pairs, this.bytes);
+    if (!streamed && service !== undefined && this.cf === undefined) {
+      return startInside(start, meta, pairs, this.bytes, object === undefined ? service : `${service} ${object.id}`);
+    }
     if (!streamed) return start(meta, this.bytes);
     const length = this.source === null ? this.bytes.length : this.length;
     const answer = start({ fetch: number, method, url, head, service, object, told, streamed, length });

@@ -14,8 +14,8 @@ const AUTHORITY = /^https?:\/\/([a-z0-9.:[\]-]+)(?=[/?])/;
 const REASON = /^(content-length: \d+\r\n)? (.*)\r\n/;
 const CAME_OVER_NETWORKS = /\ncdn-loop:/i;
 
-/** Sends a request whose body is complete, through the engine or, if that cannot be, by `op`. Resolves to its reply. */
-export function startInside(op, meta, pairs, bytes) {
+/** Sends a request whose body is complete, by its way in the engine or, if that cannot be, by `op`. Resolves to its reply. */
+export function startInside(op, meta, pairs, bytes, way) {
   const found = AUTHORITY.exec(meta.url);
   if (found === null || !mayStayInside()) return op(meta, bytes);
   let lines = `host: ${found[1]}\r\n`;
@@ -36,7 +36,7 @@ export function startInside(op, meta, pairs, bytes) {
   if (!hasAccept) lines += "accept: */*\r\n";
   if (!hasAgent) lines += "user-agent: Atoll\r\n";
   if (hasRange && !hasEncoding) lines += "accept-encoding: identity\r\n";
-  return callInside(op, meta, bytes, meta.service, false, `${meta.method} ${meta.url}`, lines).then(asReply);
+  return callInside(op, meta, bytes, way, false, `${meta.method} ${meta.url}`, lines).then(asReply);
 }
 
 /** Python passes on which other networks a request came through. */

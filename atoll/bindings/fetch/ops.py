@@ -369,7 +369,10 @@ class Fetch(Binding):
         # Subrequests of a worker behind a service binding count for its caller too. A worker that is found by its host
         # may belong to another tenant.
         within, target = (scope if bound is not None else None), (bound if isinstance(bound, ObjectTarget) else None)
-        return InnerRequest(callee, head, body, ended, scope.hops, event, within, target)
+        way = None
+        if target is not None and wanted.object is not None and isinstance(wanted.service, str):
+            way = self._objects.way(scope.version, wanted.service, target)
+        return InnerRequest(callee, head, body, ended, scope.hops, event, within, target, way=way)
 
     def _inner_reply(self, wanted: WantedFetch, fetching: Fetching, answer: InnerResponse | Failure) -> Reply:
         if isinstance(answer, Failure):

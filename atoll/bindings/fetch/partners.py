@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from atoll.bindings.fetch.messages import WantedFetch, read_wanted
 from atoll.bindings.passes import Passed
 from atoll.bindings.scope import CallScope
-from atoll.bindings.services import ObjectTarget
+from atoll.bindings.services import ObjectTarget, ServiceWay
 from atoll.egress.client import ClientIdentity, Origin
 from atoll.errors import InvalidArgument
 from atoll.workers import Grant, Version
@@ -22,6 +22,8 @@ class ObjectNames(Protocol):
     kind: ClassVar[str]
 
     def target(self, version: Version, grant: Grant, id: object, name: object) -> tuple[ObjectTarget, Version]: ...
+
+    def way(self, version: Version, binding: str, target: ObjectTarget) -> ServiceWay: ...
 
     def passed(self, version: Version, passed: Passed) -> tuple[ObjectTarget, Version]: ...
 

@@ -32,8 +32,8 @@ class Fetcher {
   /** What its properties are properties of, see web/rpc/stubs.js. */
   static handleOf(fetcher) {
     const name = fetcher.#name;
-    const [op, address] = name === fetcher.#pass ? [reach, { name }] : [call, { binding: name }];
-    fetcher.#handle ??= { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(op, address, path, args) };
+    const [op, address, way] = name === fetcher.#pass ? [reach, { name }, undefined] : [call, { binding: name }, name];
+    fetcher.#handle ??= { ask: (path, args) => lazy("rpc/service_stub.js").askEntrypoint(op, address, path, args, way) };
     return fetcher.#handle;
   }
 

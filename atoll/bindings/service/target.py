@@ -110,6 +110,11 @@ def target_of(version: Version, name: object, passes: Passes) -> ServiceTarget:
     return msgspec.json.decode(grant.resource, type=ServiceTarget)
 
 
+def zone_of(version: Version, base: str) -> bytes:
+    """The value of the header cf-worker."""
+    return f"{host_label(version.worker_name)}.{base}".encode()
+
+
 class ServiceWays:
     """The ways through service bindings, made once for each binding of a version."""
 
@@ -129,8 +134,7 @@ class ServiceWays:
                 self._known.clear()
             _, event = target.line()
             entry, address = (target.entrypoint or "default").encode(), json.dumps(target.address()).encode("ascii")
-            zone = f"{host_label(version.worker_name)}.{self._base}".encode()
-            known = ServiceWay(grant.name.encode(), entry, address, event != Event.FETCH, zone)
+            known = ServiceWay(grant.name.encode(), entry, address, event != Event.FETCH, zone_of(version, self._base))
             self._known[version.id, grant.name] = known
         return known
 

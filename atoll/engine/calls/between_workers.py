@@ -59,12 +59,12 @@ class WorkerCalls:
         assert self.calls is not None, "the pool is not there yet"
         made, call = maker_of(request), adopted_by(within)
         if call is not None:
-            call.caller = caller
+            call.caller = caller if call.object is None or self.objects is None else self.objects.heard(call, caller)
         elif target is None:
             call = self.calls.call(version, head, body, ended, caller, event, hops + 1, near_to(made))
         else:
             assert self.objects is not None, "the runtime of objects is not there yet"
-            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1)
+            call = self.objects.call(target, version, head, body, ended, caller, event, hops + 1, near_to(made))
         caller.call = caller._far = call
         call.within = within
         call.session = session

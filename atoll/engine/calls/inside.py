@@ -9,6 +9,10 @@ The answer of a call stays in the engine if it is whole, small and no error. Any
 FAIL comes here, and the op that began the call is run as if it had come by OP, except that its call exists already
 (`InsideCaller.take_over`). So streams, stubs, errors and limits have one implementation.
 
+A call of a Durable Object goes through its door (doors.py). It stays in the engine only while neither the caller nor
+the callee, if they are objects, has a commit that is not durable. Otherwise the call or its answer takes the usual way,
+and waits at the output gate (objects/output_gate.py).
+
 The engine is not trusted: it may announce only calls over routes that were opened here, so caller and callee are of one
 tenant and are loaded in this engine.
 """
@@ -16,13 +20,14 @@ tenant and are loaded in this engine.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from atoll.bindings.scope import QUIET, CallScope
 from atoll.bindings.services import ServiceWay
 from atoll.broker import Op
 from atoll.engine.calls.call import NOBODY, SENT, Call
 from atoll.engine.calls.call_table import CallTable, wall_seconds
+from atoll.engine.calls.doors import OPEN, Doors, HasDoor
 from atoll.engine.calls.inside_caller import InsideCaller
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.calls.op_runner import OpRunner
@@ -35,20 +40,30 @@ from atoll.workers import Isolation
 
 MOST_ROOM: Final = 1_000  # calls inside the engine that one isolate has at a time
 MOST_ROUTES: Final = 1_000  # of one isolate, closed ones included
+MOST_OBJECT_ROUTES: Final = 5_000  # the same, with those to objects
 _DONE: Final = int(Flag.DONE)
 
 
 class InnerRoute:
-    """A service binding of one isolate, and the isolate that its calls go to."""
+    """A service binding of one isolate, or an object, and the isolate that its calls go to."""
 
-    __slots__ = ("callee", "caller", "most", "name", "number")
+    __slots__ = ("callee", "caller", "holder", "most", "name", "number")
 
-    def __init__(self, number: int, name: bytes, caller: IsolateState, callee: IsolateState, most: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: bytes,
+        caller: IsolateState,
+        callee: IsolateState,
+        most: int,
+        holder: HasDoor | None,
+    ) -> None:
         self.number = number
         self.name = name
         self.caller = caller
         self.callee = callee
         self.most = most
+        self.holder = holder  # the object, if it leads to one
 
 
 class InsideCalls:
@@ -70,6 +85,8 @@ class InsideCalls:
         self._skim = skim
         self._clock = clock
         self._last = 0
+        self.is_off = False  # every call comes over Python
+        self.doors = Doors(link, clock, self._drop)
         # Closed routes are kept as long as both isolates are: calls over them may still be announced.
         self._routes: dict[int, InnerRoute] = {}
         self._kept: dict[IsolateState, set[InnerRoute]] = {}  # the same by caller and by callee
@@ -80,14 +97,16 @@ class InsideCalls:
 
     def offer(self, made: Call, way: ServiceWay, call: Call) -> None:
         """`made` has called `call` through a binding, over Python. Open a route if later calls need not."""
-        if made.isolate is not None and call.isolate is not None and made.object is None:
-            # The output of an object may have to wait for its commits.
-            self.connect(made.isolate, way, call.isolate)
+        if made.isolate is not None and call.isolate is not None:
+            self.connect(made.isolate, way, call.isolate, cast("HasDoor | None", call.object))
 
-    def connect(self, caller: IsolateState, way: ServiceWay, callee: IsolateState) -> None:
+    def connect(
+        self, caller: IsolateState, way: ServiceWay, callee: IsolateState, holder: HasDoor | None = None
+    ) -> None:
         """Open a route, unless something speaks against it."""
         version, tenant = callee.version, callee.tenant
-        if (caller.load_id, way.name) in self._open or len(self._kept.get(caller, ())) >= MOST_ROUTES:
+        most = MOST_ROUTES if holder is None else MOST_OBJECT_ROUTES
+        if (caller.load_id, way.name) in self._open or len(self._kept.get(caller, ())) >= most:
             return
         may = (
             callee.ready
@@ -97,19 +116,28 @@ class InsideCalls:
             and tenant.fast_calls > 0  # a rate or a budget of CPU time is checked for each call
             and version.assets is None
             and not self._ops.is_traced
+            and not self.is_off
+            and (holder is None or holder.takes_inside)
             and all(each.version.isolation in (Isolation.POOL, Isolation.PROCESS) for each in (caller, callee))
         )
         if not may:
             return
         self._last += 1
         room = min(callee.room, tenant.fast_calls, MOST_ROOM)
-        route = InnerRoute(self._last, way.name, caller, callee, 4 * room + 64)  # ends may come later than beginnings
+        route = InnerRoute(
+            self._last, way.name, caller, callee, 4 * room + 64, holder
+        )  # ends may come later than beginnings
         self._routes[route.number] = self._open[caller.load_id, way.name] = route
         self._to.setdefault(callee, set()).add(route)
         for each in (caller, callee):
             self._kept.setdefault(each, set()).add(route)
-        numbers = (route.number, callee.load_id, room, caller.version.limits.internal_subrequests)
-        self._link.send(encode_route(caller.load_id, numbers, way.name, way.is_named, way.entry, way.address, way.zone))
+        slot, address = 0, way.address
+        if holder is not None:
+            holder.door = OPEN
+            holder.routes.add(route)
+            slot, address = holder.slot, holder.address()
+        numbers = (route.number, callee.load_id, slot, room, caller.version.limits.internal_subrequests)
+        self._link.send(encode_route(caller.load_id, numbers, way.name, way.is_named, way.entry, address, way.zone))
 
     def close_to(self, callee: IsolateState) -> None:
         """Calls of an isolate come over Python from now on."""
@@ -129,6 +157,17 @@ class InsideCalls:
             del self._open[key]
             self._link.send(encode_no_route(route.caller.load_id, route.name))
 
+    def _drop(self, holder: HasDoor) -> None:
+        """The door of an object is shut: no call over its routes can be announced any more."""
+        for route in cast("set[InnerRoute]", holder.routes):
+            self._close(route)
+            self._routes.pop(route.number, None)
+            for table in (self._kept, self._to):
+                for each in (route.caller, route.callee):
+                    if each in table:
+                        table[each].discard(route)
+        holder.routes.clear()
+
     def forget(self, isolate: IsolateState) -> None:
         """An isolate is gone."""
         self.close_to(isolate)
@@ -139,6 +178,8 @@ class InsideCalls:
                 if other in table:
                     table[other].discard(route)
             self._close(route)
+            if route.holder is not None:
+                route.holder.routes.discard(route)
 
     # --- frames ---
 
@@ -162,8 +203,11 @@ class InsideCalls:
         now = self._clock()
         callee = route.callee
         callee.last_inner = now
+        holder = route.holder
         if flags & _DONE:
             self._count(scope, op, parts.wall_us)
+            if holder is not None:
+                holder.entered(None, now)
             callee.last_used = now
             callee.cpu_us += parts.cpu_us
             callee.tenant.cpu_us += parts.cpu_us
@@ -172,18 +216,20 @@ class InsideCalls:
                 version, parts.outcome, parts.status, parts.cpu_us, parts.wall_us
             )
             if not is_plain:
-                call = self._call(made, scope, callee, parts, now - parts.wall_us / 1e6)
+                call = self._call(made, scope, route, parts, now - parts.wall_us / 1e6)
                 self._record(call.invocation(parts.outcome, parts.cpu_us, now))
             if callee.watched:
                 made.owner.on_watched(callee)
             return
         if callee.inner >= route.most:
             raise EngineError(f"more than {route.most} calls inside the engine for worker {worker}")
-        call = self._call(made, scope, callee, parts, now)
+        call = self._call(made, scope, route, parts, now)
         caller = InsideCaller(self, scope, op, parts, call)
         call.caller = self._calls.inside[number] = caller
         self._adopt(call, callee, number, now + wall_seconds(call))
         scope.inside.add(caller)
+        if holder is not None:
+            holder.entered(call, now)
         if scope.hops % QUIET >= MAX_HOPS:  # the engine knows only its own part of the chain
             caller.take_over()
 
@@ -198,8 +244,11 @@ class InsideCalls:
         callee.inner += 1
         callee.tenant.in_flight += 1
 
-    def _call(self, made: Call, scope: CallScope, callee: IsolateState, parts: InnerParts, started: float) -> Call:
-        call = Call(callee.version, parts.head, b"", True, NOBODY, made.owner, started, parts.event, scope.hops + 1)
+    def _call(self, made: Call, scope: CallScope, route: InnerRoute, parts: InnerParts, started: float) -> Call:
+        callee, holder = route.callee, route.holder
+        owner = made.owner if holder is None else holder.owner
+        call = Call(callee.version, parts.head, b"", True, NOBODY, owner, started, parts.event, scope.hops + 1)
+        call.object = holder
         call.isolate = callee
         call.worker = callee.load_id
         call.within = scope

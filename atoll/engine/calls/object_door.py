@@ -6,6 +6,7 @@ from typing import Protocol
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.workers import Version
 
 
@@ -22,4 +23,8 @@ class ObjectDoor(Protocol):
         caller: CallListener,
         event: int,
         hops: int,
+        near: IsolateState | None = None,
     ) -> Call: ...
+
+    def heard(self, call: Call, caller: CallListener) -> CallListener:
+        """The caller of a call that began inside the engine: it hears failures in the words for objects."""

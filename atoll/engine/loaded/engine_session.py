@@ -204,7 +204,8 @@ class EngineSession:
             self.link.send(encode_code(isolate.load_id))
 
     def check_unloads(self, now: float) -> None:
-        """End the engine if an isolate is not unloaded in time: one of its threads is stuck."""
+        """End the engine if an isolate is not unloaded in time: one of its threads is stuck. So with doors."""
+        self.inside.doors.check(now)
         for isolate in self.isolates.values():
             if isolate.unload_by < now:
                 self.link.break_off(f"the isolate of {isolate.version.worker_name} does not end")
@@ -253,6 +254,7 @@ class EngineSession:
             self.kill()
         for isolate in self.isolates.values():
             self._evict(isolate)
+        self.inside.doors.close()
         self._owner.on_lost(self, reason)
         self.isolates.clear()
         if not self.greeted.done():
@@ -276,6 +278,7 @@ class EngineSession:
             Frame.LOG: self._on_log,
             Frame.OP: self._on_op,
             Frame.INNER: self._on_inner,
+            Frame.SHUT: self.inside.doors.on_shut,
             Frame.RESPONSE: calls.on_response,
             Frame.BODY: calls.on_body,
             Frame.CREDIT: calls.on_credit,
@@ -394,5 +397,4 @@ class EngineSession:
         self.ops.begin(self._find("OP", worker), number, *read_op(data, start, end))
 
     def on_long_op(self, worker: int, number: int, head: bytes, body: bytes) -> None:
-        index, call, meta, _ = read_op(head, 0, len(head))
-        self.ops.begin(self._find("OP", worker), number, index, call, meta, body)
+        self.ops.begin(self._find("OP", worker), number, *read_op(head, 0, len(head))[:3], body)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from struct import Struct
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -14,7 +13,7 @@ from atoll.engine.calls.call import ENDED, NOBODY, OVER, Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import told
-from atoll.engine.objects.live_object import LiveObject
+from atoll.engine.objects.live_object import LiveObject, to_ascii
 from atoll.engine.pool import Pool
 from atoll.errors import EngineError, Failure, ObjectFailure
 from atoll.wire.generated import ErrorCode, Event
@@ -50,23 +49,13 @@ class CallHome(Protocol):
 
 def addressed(head: bytes, event: int, target: ObjectTarget, live: LiveObject) -> bytes:
     """The head of a call with the address of its object: JSON on the second line."""
-    address: dict[str, Any] = {
-        "entrypoint": target.class_name, "slot": live.slot, "id": target.id, "sql": target.is_sql,
-    }  # fmt: skip
-    if live.has_table:
-        address["held"] = True
-    facet = target.facet
-    if facet is not None:
-        address |= {"id": facet.shown, "props": facet.props, "facet": len(facet.path)}
-    name = live.name if facet is None else facet.shown_name
-    if name is not None:
-        address["name"] = name
+    address = live.facts(target)
     if target.path:
         address["method"] = target.path[0]
     if len(target.path) > 1:
         address["path"] = target.path[1:]
     first, _, rest = head.partition(b"\n")
-    text = _ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
+    text = to_ascii(address | (msgspec.json.decode(rest) if Event.FETCH < event < Event.RPC else {}))
     return b"".join((first, b"\n", text, b"\n", rest) if event == Event.ENTRYPOINT else (first, b"\n", text))
 
 
@@ -91,10 +80,6 @@ def keep_call(live: LiveObject, isolate: Isolate, payload: bytes) -> None:
     call.scope.is_kept = is_kept == 1
     if call.state == ENDED:
         table.responded(call)
-
-
-def _ascii(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 class ObjectCalls:
@@ -139,3 +124,14 @@ class ObjectCaller:
         self._on_failure(known)
         if failure.code == ErrorCode.CPU and not isinstance(failure, ObjectFailure):
             self._runtime.on_cpu_used_up(self.live, known)
+
+
+def hand_over(live: LiveObject, following: LiveObject) -> None:
+    """The calls that wait for an object wait for its next copy."""
+    following.parent = live.parent
+    following.waiting, live.waiting = live.waiting, {}
+    following.waiting_bytes = sum(len(call.body) for call in following.waiting)
+    for call in following.waiting:
+        call.object = following
+        assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
+        call.owner.live = call.caller.live = following

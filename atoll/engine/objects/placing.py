@@ -10,6 +10,7 @@ from atoll.engine.calls.call import Call
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.loaded.load_frames import LoadReport
+from atoll.engine.loaded.versions import LoadedVersion
 from atoll.engine.objects.failures import LOST, QUEUED
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.pool import Pool
@@ -17,6 +18,17 @@ from atoll.errors import EngineError, LoadFailed
 from atoll.wire.generated import ErrorCode
 
 SWEEP_SECONDS: Final = 0.1  # before another try
+NEAR_CALLS: Final = 8  # that an isolate near the caller may have beyond others
+
+
+def near_isolate(pool: Pool, live: LiveObject, loaded: LoadedVersion) -> Isolate | None:
+    """The one in the engine of the caller, unless it has much more to do than others."""
+    if not isinstance(live.near, Isolate):
+        return None
+    found = pool.loader.near(loaded, live.near.session)
+    if found is None or found.draining:
+        return None
+    return found if found.in_flight <= 2 * loaded.lightest().in_flight + NEAR_CALLS else None
 
 
 async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) -> Isolate:
@@ -32,7 +44,7 @@ async def isolate_for(pool: Pool, live: LiveObject, clock: Callable[[], float]) 
             if loaded is None:
                 await loader.group_of(version).ready(QUEUE_SECONDS)
                 loaded = loader.versions.get(version) or loader.load_now(version)
-            isolate = loaded.lightest()
+            isolate = near_isolate(pool, live, loaded) or loaded.lightest()
             if not isolate.ready:
                 waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
                 isolate.waiters.append(waiter)

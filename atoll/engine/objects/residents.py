@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import TypeAlias
 
+from atoll.engine.calls.doors import SHUT
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.objects.failures import LOST, reset_failure
 from atoll.engine.objects.live_object import CLOSED, LIVE, LiveObject
@@ -74,17 +75,27 @@ class IsolateResidents:
         idle = [live for live in self._slots.values() if may_leave(live)]
         left = heapq.nsmallest(len(self._slots) - most + most // 8 + 1, idle, key=lambda live: live.idle_since)
         for live in left:
-            self.close(live)
+            self.close_idle(live, may_leave)
         return len(left)
+
+    def close_idle(self, live: LiveObject, may_leave: Callable[[LiveObject], bool]) -> None:
+        """Close an object that has no calls: at once, or when its door is shut and it still has none."""
+        if live.door == SHUT:
+            self.close(live)
+        elif not live.after_shut:
+            live.after_shut.append(lambda: self.close(live) if may_leave(live) else None)
+            live.shut()
 
     def close(self, live: LiveObject) -> None:
         """Take the object out of the isolate. Frames that its engine sends about it from now on are dropped."""
         if self._slots.pop(live.slot, None) is not None:
+            live.shut()  # first: calls that come through the door would find no object
             self._isolate.session.link.send(encode_close(self._isolate.load_id, live.slot))
             self._left(live)
 
     def _left(self, live: LiveObject) -> None:
         live.state = CLOSED
+        live.shut()
         self._on_closed(live)
 
     def reset(self, live: LiveObject, failure: ObjectFailure) -> None:

@@ -30,7 +30,7 @@ async def retire(runtime: ObjectRuntime, seconds: float) -> None:
         if live.state == OPENING:
             runtime.give_up(live, failures.LOST)
         else:
-            runtime.end_copy(live, failures.LOST)
+            runtime.end(live, failures.LOST)
     runtime.hibernation.leave()
 
 

@@ -19,11 +19,23 @@ from typing import Final
 
 from atoll.bindings.services import ObjectTarget
 from atoll.engine.calls.call import Call, CallListener
+from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
+from atoll.engine.objects.ends import ObjectEnds
+from atoll.engine.objects.fences import Fences
 from atoll.engine.objects.hibernation import Hibernation
-from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, OPENING, LiveObject
-from atoll.engine.objects.object_calls import KEPT, TIMERS, ObjectCaller, ObjectCalls, addressed, keep_call, keep_timers
+from atoll.engine.objects.live_object import CLOSED, LEAVING, LIVE, MAX_CALLS, OPENING, LiveObject
+from atoll.engine.objects.object_calls import (
+    KEPT,
+    TIMERS,
+    ObjectCaller,
+    ObjectCalls,
+    addressed,
+    hand_over,
+    keep_call,
+    keep_timers,
+)
 from atoll.engine.objects.placing import isolate_for, refused
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
@@ -37,7 +49,6 @@ log = logging.getLogger("atoll.objects")
 
 IDLE_SECONDS = 10.0
 LEAVING_SECONDS: Final = 5.0  # for the calls of an object whose isolate is drained
-MAX_CALLS: Final = 1_000  # of one object, waiting or under way
 SWEEP_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 0.005  # the engine has many files to read
 MOST_BYTES: Final = 10 << 30  # of one object
@@ -60,12 +71,18 @@ class ObjectRuntime:
         self.stop_alarms: Callable[[], None] = lambda: None
         self._clock = clock
         self.live: dict[ObjectKey, LiveObject] = {}
+        self._fences = Fences()
         self.hibernation = Hibernation(self, holdings or Holdings())
         self.sockets, self.list_sockets = self.hibernation.count, self.hibernation.listed
         self._gated: set[EngineSession] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self._barred: dict[ObjectKey, int] = {}  # being deleted
+        self._ends = ObjectEnds(self, self.live, self._fences)
+        self.delete, self.delete_namespace, self.restore = (
+            self._ends.delete,
+            self._ends.delete_namespace,
+            self._ends.restore,
+        )
         self._is_stopping = self.is_retired = False  # retired: another process has the objects
         self.opened = self.resets = self.evicted = self.retried = 0
 
@@ -90,10 +107,12 @@ class ObjectRuntime:
         caller: CallListener,
         event: int,
         hops: int,
+        near: IsolateState | None = None,
     ) -> Call:
         """Call an object. Never raises; failures go to `caller.on_failure`, possibly before this returns.
 
         `version` is the active version of its class. `head` is that of the event, without the address of the object.
+        `near`: the isolate that calls; the object opens in its engine, if that has room.
         """
         assert self.pool is not None, "a call before there are engines"
         key = ObjectKey(target.namespace, target.id)
@@ -102,11 +121,11 @@ class ObjectRuntime:
         live = self.live.get(key)
         parent = self.live.get(target.facet.parent) if target.facet is not None else None
         if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
-            self.end_copy(live, failures.UPDATED)
+            self.end(live, failures.UPDATED)
             live = None
         if live is None:
-            live = self.live[key] = LiveObject(target, version, self._clock())
-            live.parent = parent
+            live = self.live[key] = self._made(target, version)
+            live.parent, live.near = parent, near
             if parent is not None:
                 parent.children.add(live)
             self._begin(live)
@@ -115,8 +134,8 @@ class ObjectRuntime:
         call.object = live
         live.name = live.name or target.name
         call.head = addressed(head, event, target, live)
-        if live.look() >= MAX_CALLS or key in self._barred:
-            self.pool.refuse(call, failures.OVERLOADED if key not in self._barred else failures.DELETED)
+        if live.look_and_shut() >= MAX_CALLS or key in self._ends.barred:
+            self.pool.refuse(call, failures.OVERLOADED if key not in self._ends.barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
         elif live.waiting_bytes + len(body) > MOST_WAITING:
@@ -125,6 +144,15 @@ class ObjectRuntime:
             live.waiting[call] = (target, head)
             live.waiting_bytes += len(body)
         return call
+
+    def _made(self, target: ObjectTarget, version: Version) -> LiveObject:
+        live = LiveObject(target, version, self._clock())
+        live.owner = ObjectCalls(self, live)
+        return live
+
+    def heard(self, call: Call, caller: CallListener) -> CallListener:
+        assert isinstance(call.object, LiveObject)
+        return ObjectCaller(caller, self, call.object)
 
     def _send(self, live: LiveObject, call: Call) -> None:
         assert self.pool is not None and live.isolate is not None
@@ -162,6 +190,7 @@ class ObjectRuntime:
             pause *= 2
 
     async def _try_to_open(self, live: LiveObject) -> Failure | None:
+        await self._fences.passed(live.key)
         try:
             opened = await self.store.open(live.key)
         except StorageFailed as error:
@@ -238,10 +267,11 @@ class ObjectRuntime:
     def _forget(self, live: LiveObject) -> None:
         """The object has left its isolate, and its facets leave with it. Calls that wait go to the next copy."""
         self.store.close(live.key)
+        self._fences.put(live)
         children, live.children = live.children, set()
         for child in children:
             if child.isolate is not None and child.isolate.residents is not None:  # else it leaves with its isolate
-                self.end_copy(child, live.failure or failures.LOST)
+                self.end(child, live.failure or failures.LOST)
         if live.parent is not None:
             live.parent.children.discard(live)
         if self.live.get(live.key) is not live:
@@ -254,18 +284,11 @@ class ObjectRuntime:
             return
         del self.live[live.key]
         if live.waiting:
-            following = LiveObject(live.target, live.version, self._clock())
-            following.parent = live.parent
-            following.waiting, live.waiting = live.waiting, {}
-            following.waiting_bytes = sum(len(call.body) for call in following.waiting)
-            for call in following.waiting:
-                call.object = following
-                assert isinstance(call.owner, ObjectCalls) and isinstance(call.caller, ObjectCaller)
-                call.owner.live = call.caller.live = following
-            self.live[live.key] = following
+            following = self.live[live.key] = self._made(live.target, live.version)
+            hand_over(live, following)
             self._begin(following)
 
-    def end_copy(self, live: LiveObject, failure: ObjectFailure) -> None:
+    def end(self, live: LiveObject, failure: ObjectFailure) -> None:
         if live.state == OPENING:
             return  # it opens with the version that is active then
         self.resets += 1
@@ -283,47 +306,12 @@ class ObjectRuntime:
                 for call in live.waiting:
                     call.version = version
             else:
-                self.end_copy(live, failures.UPDATED)
+                self.end(live, failures.UPDATED)
         self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""
-        self.end_copy(live, failure)
-
-    async def delete(self, key: ObjectKey) -> None:
-        """Delete what an object stored. Its calls fail."""
-        self._barred[key] = self._barred.get(key, 0) + 1
-        try:
-            await self._end(key)
-            self.hibernation.delete(lambda each: each == key)
-            await self.store.delete(key)
-        finally:
-            self._barred[key] -= 1
-            if not self._barred[key]:
-                del self._barred[key]
-
-    async def restore(self, key: ObjectKey, bookmark: str) -> str:
-        """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
-        undo = await self.store.past.ask(key, bookmark)
-        while True:
-            if (live := self.live.get(key)) is not None:
-                self.end_copy(live, failures.RESTORED)
-            if await self.store.past.carry_out(key):  # not if a call has opened it again, before the wish
-                return undo
-            await asyncio.sleep(0.01)
-
-    async def delete_namespace(self, namespace: str) -> None:
-        for key in [key for key in self.live if key.namespace == namespace]:
-            await self._end(key)
-        self.hibernation.delete(lambda key: key.namespace == namespace)
-        await self.store.delete_namespace(namespace)
-
-    async def _end(self, key: ObjectKey) -> None:
-        while (live := self.live.get(key)) is not None:
-            if live.state == OPENING:
-                await asyncio.sleep(0.01)
-            else:
-                self.end_copy(live, failures.DELETED)
+        self.end(live, failure)
 
     def count(self, namespace: str | None = None) -> int:
         """Live objects."""
@@ -350,20 +338,24 @@ class ObjectRuntime:
             calls = live.look()
             if live.state == LIVE and not versions.holds(isolate):
                 live.state, live.leaving_since = LEAVING, now
+                live.shut()
             if calls:
                 live.idle_since = now
             if live.state == LEAVING and now > live.leaving_since + LEAVING_SECONDS:
-                self.end_copy(live, failures.LOST)
+                self.end(live, failures.LOST)
             elif live.is_gated:
                 if live.gated_at < now - STORAGE_SECONDS:
-                    self.end_copy(live, failures.STORAGE_SLOW)
+                    self.end(live, failures.STORAGE_SLOW)
             elif not self.hibernation.may_leave(live) or (live.state == LIVE and live.is_kept):
                 continue
             elif (live.state == LEAVING and not live.calls) or (not calls and live.idle_since < now - IDLE_SECONDS):
                 self.evicted += 1
-                residents_of(isolate).close(live)
+                residents_of(isolate).close_idle(live, self._has_no_call)
             else:
                 isolate.last_used = now
+
+    def _has_no_call(self, live: LiveObject) -> bool:
+        return live.state != CLOSED and not live.look() and not live.is_gated
 
     def _may_leave(self, live: LiveObject) -> bool:
         is_idle = live.state == LIVE and not live.look() and not live.is_kept
@@ -371,7 +363,7 @@ class ObjectRuntime:
 
     def _reset_late(self, key: ObjectKey, failure: ObjectFailure) -> None:
         if (live := self.live.get(key)) is not None:
-            self.end_copy(live, failure)
+            self.end(live, failure)
 
     def reset(self, key: ObjectKey, reason: str) -> None:
         self._reset_late(key, ObjectFailure(ErrorCode.OBJECT_RESET, reason, is_reset=True))

@@ -5,7 +5,7 @@
 
 namespace engine::wire {
 
-inline constexpr char kHash[] = "079691a158ab0e93";
+inline constexpr char kHash[] = "b19be4547c72a441";
 inline constexpr uint32_t kMaxPayload = 67108864;
 inline constexpr uint32_t kInlineBody = 65536;
 inline constexpr uint32_t kChunk = 65536;
@@ -22,6 +22,7 @@ inline constexpr uint32_t kSparesGrowth = 4;
 inline constexpr uint32_t kInnerCalls = 2147483648;
 inline constexpr uint32_t kInnerBody = 262144;
 inline constexpr uint32_t kInnerHead = 16384;
+inline constexpr uint32_t kObjectInner = 500;
 inline constexpr uint32_t kMaxHops = 16;
 inline constexpr uint32_t kPage = 4096;
 inline constexpr uint32_t kCommitPages = 8192;
@@ -63,8 +64,9 @@ enum class Frame : uint8_t {
   kReset = 24,  // engine: The object of a slot broke {code, message, name?}: its storage failed, or a critical section threw. Its database is closed, its calls fail with this.
   kSocket = 25,  // engine: About a hibernatable WebSocket of a slot. What: 1 accepted (u8 flags, tags), 2 it is the response of a call (u32 call id; 101 follows), 3 more of its messages to the client, 4 its attachment, 5 the automatic response (u32 length, request, response), 6 the time limit of events (u32 ms), 7 the object has timers and asks for a call that they run in, 8 a call has connections and stays open after its response (u32 call id, u32 1), or has none any more (u32 0). Socket is 0 from 5 on.
   kSockets = 26,  // python: About hibernatable WebSockets of a slot. What: 1 a part of the table of an object that wakes up (before its first call), 2 credit (u32 socket, u32 bytes), 3 the time of an automatic response (u32 socket, f64 ms).
-  kRoute = 27,  // python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
+  kRoute = 27,  // python: Calls through the service binding `name` of this worker go straight to the isolate `callee` of this engine: at most `room` at a time, and at most `budget` of one chain of calls. Callee 0: no more. Slot: the object there that they are for, or 0; its door is open then, until SHUT. Named: 1 if a fetch is an ENTRYPOINT. Entry: the entry point in logs. Address: the entry point in heads. Zone: the host of this worker, for cf-worker.
   kInner = 28,  // engine: A call that went that way has begun: what the OP would have been, and the head of the CALL. `worker` and `call` are those of the callee; the engine chose the call id. With DONE the call is over, with these figures.
+  kShut = 29,  // both: From Python: the door of a slot is shut, so no call from inside the engine begins there any more. From the engine, always: so it is, and every call that has come through it was announced before.
 };
 
 enum class Event : uint8_t {

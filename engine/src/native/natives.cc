@@ -146,8 +146,9 @@ void Op(const Info& info) {
   info.GetReturnValue().Set(fits ? worker->StartOp(Unsigned(info, 0), meta, body) : Worker::kOpTooLarge);
 }
 
-// inside(op, meta, body: Uint8Array | null, binding, isMethod, first, lines) -> op id; 0 if the call must go over
-// Python. `first` is the name of a method, or METHOD SP URL; `lines` are header lines.
+// inside(op, meta, body: Uint8Array | null, binding, isMethod, first, lines, slot) -> op id; 0 if the call must go over
+// Python. `first` is the name of a method, or METHOD SP URL; `lines` are header lines; `slot` is that of the object
+// that calls, or 0.
 void Inside(const Info& info) {
   Worker* worker = WorkerOf(info);
   info.GetReturnValue().Set(0u);
@@ -167,7 +168,7 @@ void Inside(const Info& info) {
   const std::string first = latin1(5), lines = latin1(6);
   const std::string_view body = IsBytes(info[2]) ? BytesOf(info[2]) : std::string_view();
   info.GetReturnValue().Set(
-      worker->StartInner({Unsigned(info, 0), meta, binding, info[4]->IsTrue(), first, lines, body}));
+      worker->StartInner({Unsigned(info, 0), meta, binding, info[4]->IsTrue(), first, lines, body, Unsigned(info, 7)}));
 }
 
 // log(level, text)

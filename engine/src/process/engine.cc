@@ -170,6 +170,9 @@ bool Engine::OnFrame(const wire::FrameView& frame) {
       return true;
     case wire::Frame::kRoute:
       return OnRoute(frame);
+    case wire::Frame::kShut:
+      OnShut(frame);
+      return true;
     case wire::Frame::kSockets:
       Deliver(frame, Mail::Kind::kSockets);
       return true;
@@ -226,7 +229,18 @@ void Engine::Deliver(const wire::FrameView& frame, Mail::Kind kind) {
 
 bool Engine::OnRoute(const wire::FrameView& frame) {
   const std::shared_ptr<Worker> worker = Find(frame.header.worker);
-  return worker == nullptr || worker->routes().Set(frame.payload);
+  return worker == nullptr || worker->routes().Set(frame.payload, [this](uint32_t callee, uint32_t slot) {
+    const std::shared_ptr<Worker> home = Find(callee);
+    return home == nullptr ? nullptr : home->doors().Open(slot);
+  });
+}
+
+// The answer follows the announcements of all calls that have come through the door.
+void Engine::OnShut(const wire::FrameView& frame) {
+  if (const std::shared_ptr<Worker> worker = Find(frame.header.worker)) worker->doors().Shut(frame.header.call);
+  wire::Writer out;
+  out.Whole(wire::Frame::kShut, 0, frame.header.worker, frame.header.call, {});
+  link_.Send(out.bytes());
 }
 
 void Engine::OnPing(bool low_memory) {

@@ -80,6 +80,7 @@ class Engine final {
   bool OnHello(const wire::FrameView& frame);
   bool OnLoad(const wire::FrameView& frame);
   bool OnRoute(const wire::FrameView& frame);
+  void OnShut(const wire::FrameView& frame);
   void Deliver(const wire::FrameView& frame, Mail::Kind kind);
   void OnPing(bool low_memory);
   // Wakes the workers whose timers are due, waits for frames, and delivers them.

@@ -98,7 +98,14 @@ std::vector<Waiting> Storage::Stored(uint32_t slot, std::string_view payload) {
 
 Database* Storage::Find(uint32_t slot) {
   const auto found = slots_.find(slot);
-  return found == slots_.end() ? nullptr : found->second.database.get();
+  if (found == slots_.end()) return nullptr;
+  if (!std::exchange(found->second.is_touched, true)) touched_.push_back(slot);
+  return found->second.database.get();
+}
+
+bool Storage::HasPending(uint32_t slot) const {
+  const auto found = slots_.find(slot);
+  return found == slots_.end() || found->second.database->CommitOfNow() > found->second.durable;
 }
 
 v8::MaybeLocal<v8::Promise> Storage::Sync(uint32_t slot, uint32_t call) {
@@ -112,11 +119,16 @@ v8::MaybeLocal<v8::Promise> Storage::Sync(uint32_t slot, uint32_t call) {
   return resolver->GetPromise();
 }
 
-std::vector<uint32_t> Storage::EndEntry(wire::Writer& frames, size_t start) {
+Entry Storage::EndEntry(wire::Writer& frames, size_t start) {
+  Entry entry;
+  if (touched_.empty()) return entry;
   const AccountScope scope(account_);
   std::vector<std::pair<uint32_t, std::string>> broken;
-  std::vector<uint32_t> settled;
-  for (auto& [slot, open] : slots_) {
+  for (const uint32_t slot : std::exchange(touched_, {})) {
+    const auto found = slots_.find(slot);
+    if (found == slots_.end()) continue;
+    Slot& open = found->second;
+    open.is_touched = false;
     std::string payload;
     switch (open.database->EndEntry(payload)) {
       case Database::Ended::kUnchanged:
@@ -124,7 +136,7 @@ std::vector<uint32_t> Storage::EndEntry(wire::Writer& frames, size_t start) {
         for (Waiting& each : open.waiting) {
           const uint64_t last = open.database->CommitOfNow();
           if (each.sequence > last) each.sequence = last;
-          if (each.sequence <= open.durable) settled.push_back(slot);
+          if (each.sequence <= open.durable) entry.settled.push_back(slot);
         }
         break;
       case Database::Ended::kCommitted:
@@ -138,9 +150,10 @@ std::vector<uint32_t> Storage::EndEntry(wire::Writer& frames, size_t start) {
   for (const auto& [slot, why] : broken) {
     start += frames.Insert(start, wire::Frame::kReset, worker_, slot, Broken(why).Json());
     slots_.erase(slot);
+    entry.broken.push_back(slot);
   }
   Report();
-  return settled;
+  return entry;
 }
 
 void Storage::Reset(uint32_t slot, const Failure& failure, wire::Writer& frames, size_t start) {

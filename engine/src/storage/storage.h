@@ -24,6 +24,12 @@ struct Waiting {
   v8::Global<v8::Promise::Resolver> resolver;
 };
 
+// What the end of an entry has shown.
+struct Entry {
+  std::vector<uint32_t> settled;  // slots with a sync() that has nothing to wait for: Stored() must be called for them
+  std::vector<uint32_t> broken;   // slots whose database is closed, because their transaction could not be committed
+};
+
 class Storage final {
  public:
   // All databases together may take half of the worker's memory.
@@ -44,17 +50,19 @@ class Storage final {
 
   // --- For natives ---
 
-  // Null if no database is open there.
+  // Null if no database is open there. The end of the entry looks at those that were asked for.
   Database* Find(uint32_t slot);
   Account& account() { return account_; }
   // A promise for the moment when everything done so far is durable; empty if it is so already.
   v8::MaybeLocal<v8::Promise> Sync(uint32_t slot, uint32_t call);
 
+  // Whether a commit of the slot is not durable, or is about to be made; also if no database is open there.
+  bool HasPending(uint32_t slot) const;
+
   // --- The end of an entry ---
 
   // Commits every open transaction. Its frames are put at `start`, before all frames that the entry has written.
-  // Returns the slots with a sync() that turned out to have nothing to wait for: Stored() must be called for them.
-  std::vector<uint32_t> EndEntry(wire::Writer& frames, size_t start);
+  Entry EndEntry(wire::Writer& frames, size_t start);
   // The object of a slot cannot go on: closes its database, and puts RESET at `start`.
   void Reset(uint32_t slot, const Failure& failure, wire::Writer& frames, size_t start);
 
@@ -63,6 +71,7 @@ class Storage final {
     std::unique_ptr<Database> database;
     uint64_t durable = 0;
     std::vector<Waiting> waiting;
+    bool is_touched = false;
   };
 
   // Tells V8 how much memory the databases take.
@@ -74,6 +83,7 @@ class Storage final {
   Descriptors& descriptors_;
   const std::function<bool()> must_stop_;
   std::unordered_map<uint32_t, Slot> slots_;
+  std::vector<uint32_t> touched_;  // slots that the entry under way has used
   size_t reported_ = 0;
 };
 

@@ -94,6 +94,7 @@ struct Call {
   std::shared_ptr<InnerOrigin> origin;  // of a call that came from inside
   std::shared_ptr<Chain> chain;         // shared with the calls it makes; null until there is one
   uint8_t hops = 0;                     // workers in the chain before this call
+  uint32_t slot = 0;                    // of its object, if it came from inside through a door
   bool is_told = false;                 // frames about it were written, so its end needs one too
 
   // For the message when the call is stuck.

@@ -8,7 +8,7 @@ namespace engine {
 namespace {
 
 constexpr size_t kMaxMethod = 256;
-constexpr size_t kMaxRoutes = 1000;
+constexpr size_t kMaxRoutes = 6000;  // Python opens fewer
 
 bool IsNamePart(char each) { return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_' || each == '$'; }
 
@@ -20,11 +20,50 @@ bool StartsWith(std::string_view text, std::string_view lower) {
 
 }  // namespace
 
-bool Routes::Set(std::string_view payload) {
+bool Door::Pass(const std::function<bool()>& post) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return is_open_.load(std::memory_order_relaxed) && post();
+}
+
+void Door::Shut() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  is_open_.store(false, std::memory_order_release);
+}
+
+std::shared_ptr<Door> Doors::Open(uint32_t slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<Door>& door = open_[slot];
+  if (door == nullptr) door = std::make_shared<Door>(slot);
+  return door;
+}
+
+void Doors::Shut(uint32_t slot) {
+  std::shared_ptr<Door> door;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = open_.find(slot);
+    if (found == open_.end()) return;
+    door = std::move(found->second);
+    open_.erase(found);
+  }
+  door->Shut();
+}
+
+void Doors::ShutAll() {
+  std::unordered_map<uint32_t, std::shared_ptr<Door>> doors;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    doors.swap(open_);
+  }
+  for (const auto& [slot, door] : doors) door->Shut();
+}
+
+bool Routes::Set(std::string_view payload, const OpenDoor& open) {
   wire::Reader reader(payload);
   auto route = std::make_shared<Route>();
   route->number = reader.U32();
   route->callee = reader.U32();
+  route->slot = reader.U32();
   route->room = reader.U32();
   route->budget = reader.U32();
   route->is_named = reader.U32() != 0;
@@ -33,6 +72,10 @@ bool Routes::Set(std::string_view payload) {
   route->address = reader.Bytes(reader.U32());
   route->zone = reader.Rest();
   if (!reader.ok() || (route->callee != 0 && route->address.empty())) return false;
+  if (route->callee != 0 && route->slot != 0) {
+    route->door = open(route->callee, route->slot);
+    if (route->door == nullptr) return true;  // its worker has ended, and Python is about to hear of it
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   if (route->callee == 0) {
     routes_.erase(name);

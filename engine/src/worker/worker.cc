@@ -315,9 +315,11 @@ void Worker::HandleStorage(Watchdog::Slot& slot, const Mail& mail) {
 }
 
 void Worker::CommitStorage() {
-  for (const uint32_t slot : storage_->EndEntry(outbox_.frames(), entry_start_)) {
+  const storage::Entry entry = storage_->EndEntry(outbox_.frames(), entry_start_);
+  for (const uint32_t slot : entry.settled) {
     Post({Mail::Kind::kStored, 0, slot, std::string(2 * sizeof(uint64_t), '\0')});
   }
+  for (const uint32_t slot : entry.broken) doors_.Shut(slot);
 }
 
 v8::MaybeLocal<v8::Promise> Worker::SyncStorage(uint32_t slot) {

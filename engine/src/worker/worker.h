@@ -56,6 +56,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // Posts a call of another worker of this engine; `announce` is called before it can begin. False as for Post().
   bool PostInner(Mail mail, const std::function<void()>& announce);
   Routes& routes() { return routes_; }
+  Doors& doors() { return doors_; }
   const InnerCount& inner_count() const { return inner_count_; }
   uint32_t id() const { return id_; }
   size_t memory_bytes() const { return memory_bytes_; }
@@ -82,6 +83,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   v8::MaybeLocal<v8::Promise> SyncStorage(uint32_t slot);
   // What the object of a slot has not committed is lost.
   void ResetStorage(uint32_t slot, const Failure& failure) {
+    doors_.Shut(slot);
     storage_->Reset(slot, failure, outbox_.frames(), entry_start_);
   }
   // A frame about a hibernatable WebSocket of the object in a slot.
@@ -176,6 +178,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   void DropJobs();
 
   // --- Calls inside the engine: worker_inner.cc ---
+  // Whether what the object of a slot sends now has to wait in Python: it has commits that are not durable.
+  bool MustWait(uint32_t slot) const;
   // Tells the caller of a call that never began to make it over Python.
   void RefuseInner(const Mail& mail);
 
@@ -207,6 +211,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   // Any thread.
   Mailbox mailbox_;
   Routes routes_;
+  Doors doors_;  // of the objects that live here
   const InnerCount inner_count_ = std::make_shared<std::atomic<uint32_t>>(0);
   std::atomic<size_t> used_bytes_{0};
   Rest rest_;

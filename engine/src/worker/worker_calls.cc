@@ -7,7 +7,8 @@
 namespace engine {
 
 uint32_t Worker::Admit(const Mail& mail, const std::optional<wire::CallParts>& parts) {
-  const uint32_t serial = parts ? calls_.Begin(mail.id) : 0;
+  const bool is_late = mail.origin != nullptr && mail.origin->door() != nullptr && !mail.origin->door()->is_open();
+  const uint32_t serial = parts && !is_late ? calls_.Begin(mail.id) : 0;
   if (serial == 0) {
     Refuse(mail);
     return 0;
@@ -15,7 +16,10 @@ uint32_t Worker::Admit(const Mail& mail, const std::optional<wire::CallParts>& p
   if (mail.origin == nullptr) engine_.ledger().Begun(mail.id);
   Call& call = *calls_.Find(serial);
   call.origin = mail.origin;
-  if (call.origin != nullptr) call.chain = call.origin->chain();
+  if (call.origin != nullptr) {
+    call.chain = call.origin->chain();
+    if (call.origin->door() != nullptr) call.slot = call.origin->door()->slot();
+  }
   call.hops = parts->hops;
   call.is_background = parts->event == wire::Event::kBackground;
   call.is_method = parts->event == wire::Event::kRpc;

@@ -127,6 +127,7 @@ void Worker::OnFatalMemory() {
 
 void Worker::Leave(std::string_view reason) {
   state_ = State::kGone;
+  doors_.ShutAll();
   const std::vector<Mail> unread = mailbox_.Close();
   for (const Mail& mail : early_) Refuse(mail);
   for (const Mail& mail : unread) Refuse(mail);
