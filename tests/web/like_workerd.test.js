@@ -34,7 +34,7 @@ export const tests = {
     const counted = new ReadableStream(source, new ByteLengthQueuingStrategy({ highWaterMark: 5 }));
     equal(await new Response(counted).text(), "ab");
     let controller;
-    new ReadableStream({ type: "bytes", start: (given) => void (controller = given) }); // eslint-disable-line no-new
+    new ReadableStream({ type: "bytes", start: (given) => void (controller = given) });
     for (const wrong of [1, "x", {}]) throws(() => controller.enqueue(wrong), TypeError);
   },
   "answers that do not fit a read say so": async () => {
