@@ -260,5 +260,6 @@ def test_without_a_token_only_public_pages_answer(atoll: Atoll, acme: Tenant) ->
         host = {"Host": f"localhost:{atoll.port}", "X-Forwarded-For": "198.51.100.7"}
         answer = atoll.request(method, host["Host"], with_names(path, MINE), None, host)
         if answer.status != 401:
-            assert method == "GET" and path in ("/", "/health", "/healthz", "/readyz", "/api", "/api/openapi.json")
+            public = ("/", "/health", "/healthz", "/readyz", "/api", "/api/openapi.json", "/certificates/allowed")
+            assert method == "GET" and path in public
             assert "acmething" not in answer.text
