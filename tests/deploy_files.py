@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # comes with schemathesis and mkdocs
 
 from tests.debian import require
 

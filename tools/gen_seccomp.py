@@ -1,8 +1,8 @@
 """Writes deploy/docker/seccomp.json: `python -m tools.gen_seccomp`.
 
-The profile is for containers of a node. It allows every system call of Linux but those below, and four that the default profiles of
-container engines forbid: with unshare, mount, umount2 and pivot_root an unprivileged node confines its engines by namespaces.
-What the list refuses gives no access to the kernel that a node needs, and most of it needs rights that the container lacks.
+The profile is for containers of a node. It allows every system call of Linux but those below, and four that the
+default profiles of container engines forbid: with unshare, mount, umount2 and pivot_root an unprivileged node
+confines its engines by namespaces. A node needs nothing of what the list refuses, and most of it needs rights that the container lacks.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ CONFINING = ["mount", "pivot_root", "umount2", "unshare"]
 NEW_NAMESPACES = 0x7E020000
 REFUSED = {
     "the clock, the host and the machine": """
-        acct adjtimex clock_adjtime clock_adjtime64 clock_settime clock_settime64 ioperm iopl lookup_dcookie modify_ldt nfsservctl quotactl
-        quotactl_fd reboot setdomainname sethostname settimeofday swapoff swapon syslog sysfs _sysctl uselib ustat vhangup""",
+        acct adjtimex clock_adjtime clock_adjtime64 clock_settime clock_settime64 ioperm iopl lookup_dcookie
+        modify_ldt nfsservctl quotactl quotactl_fd reboot setdomainname sethostname settimeofday swapoff
+        swapon syslog sysfs _sysctl uselib ustat vhangup""",
     "modules, programs in the kernel, another kernel": """
-        bpf create_module delete_module finit_module get_kernel_syms init_module kexec_file_load kexec_load query_module""",
+        bpf create_module delete_module finit_module get_kernel_syms init_module kexec_file_load kexec_load
+        query_module""",
     "other processes": """
-        kcmp move_pages pidfd_getfd process_madvise process_mrelease process_vm_readv process_vm_writev ptrace""",
+        kcmp move_pages pidfd_getfd process_madvise process_mrelease process_vm_readv process_vm_writev
+        ptrace""",
     "namespaces and mounts that no engine is confined by": """
-        chroot fsconfig fsmount fsopen fspick listmount mount_setattr move_mount open_tree open_tree_attr setns statmount""",
+        chroot fsconfig fsmount fsopen fspick listmount mount_setattr move_mount open_tree open_tree_attr
+        setns statmount""",
     "parts of the kernel with a history of faults": """
-        add_key fanotify_init io_uring_enter io_uring_register io_uring_setup keyctl name_to_handle_at open_by_handle_at
-        perf_event_open request_key userfaultfd""",
+        add_key fanotify_init io_uring_enter io_uring_register io_uring_setup keyctl name_to_handle_at
+        open_by_handle_at perf_event_open request_key userfaultfd""",
     "security modules of the machine": "lsm_get_self_attr lsm_list_modules lsm_set_self_attr",
 }
 
@@ -42,7 +46,9 @@ def names() -> list[str]:
 
 def profile() -> dict[str, object]:
     refused = {name for group in REFUSED.values() for name in group.split()}
-    allowed = [name for name in names() if name not in {*refused, *CONFINING, "clone", "clone3", "personality", "socket"}]
+    allowed = [
+        name for name in names() if name not in {*refused, *CONFINING, "clone", "clone3", "personality", "socket"}
+    ]
     action = "SCMP_ACT_ALLOW"
     return {
         "defaultAction": "SCMP_ACT_ERRNO",

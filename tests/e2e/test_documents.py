@@ -275,7 +275,9 @@ def with_folders(reader: Reader) -> None:
 
 def with_queue(reader: Reader) -> None:
     deployed(reader)
-    prepared("atoll queues create jobs || atoll queues list")(reader)  # another page may have made it
+    made = "atoll queues create jobs || atoll queues list"  # another page may have made it
+    token = "export ATOLL_TOKEN=$(atoll token create runbook --scope admin --all-tenants)"
+    prepared(made, token)(reader)
 
 
 SETUPS |= {"docs/guides/backup.md": with_folders, "docs/guides/upgrade.md": with_folders}
