@@ -1,7 +1,7 @@
 """Builds the image and runs it with each profile of a container engine, without Docker: `python -m bench.image`.
 
 Needs root, and installs buildah, podman, runc and debootstrap of Debian. The base image is made by debootstrap, so
-that no registry is needed. Prints which layers of the sandbox hold, and fails if they differ from deploy/docker/README.md.
+that no registry is needed. Prints which layers of the sandbox hold; fails if deploy/docker/README.md says otherwise.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The profile is for containers of a node. It allows every system call of Linux but those below, and four that the
 default profiles of container engines forbid: with unshare, mount, umount2 and pivot_root an unprivileged node
-confines its engines by namespaces. A node needs nothing of what the list refuses, and most of it needs rights that the container lacks.
+confines its engines by namespaces. A node needs nothing of what the list refuses, and most of that needs
+rights that the container lacks.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class ReservedHosts(msgspec.Struct, omit_defaults=True):
     cursor: str = ""
 
 
-class CertificateAnswer(msgspec.Struct):
+class CertifiedHost(msgspec.Struct):
     domain: str
 
 
@@ -61,7 +61,7 @@ class HostsApi:
                 self.allowed,
                 Scope.PUBLIC,
                 "Whether an edge may get a certificate for a host: 200, or 404",
-                gives=CertificateAnswer,
+                gives=CertifiedHost,
                 query=(DOMAIN,),
             ),
         ]
@@ -99,4 +99,4 @@ class HostsApi:
                 f"no worker has the host `{domain[:80]}` as its own or in a route",
                 "deploy a worker with this host; previews and wildcards need a wildcard certificate",
             )
-        return json_answer(CertificateAnswer(domain))
+        return json_answer(CertifiedHost(domain))
