@@ -145,9 +145,7 @@ class Node:
         database = Database(settings.data / "atoll.db")
         undo.push_async_callback(database.close)
 
-        self.logs = LogStore(
-            settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
-        )
+        self.logs = LogStore.of(settings)
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
         self.gate = EgressGate(settings)

@@ -34,7 +34,18 @@ LAYERS: list[set[str]] = [
     {"api"},
     {"egress", "asset_files", "objects"},
     {"db", "offload"},
-    {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
+    {
+        "claims",
+        "client_headers",
+        "clock",
+        "config",
+        "config_file",
+        "config_loading",
+        "config_values",
+        "errors",
+        "holdings",
+        "logs",
+    }
     | {
         "assets",
         "manifests",
