@@ -216,6 +216,14 @@ class Router:
     def is_control_name(self, name: bytes) -> bool:
         return name in self.control or name.partition(b".")[2] in self.control_domains
 
+    def names(self, host: bytes) -> bool:
+        """Does a worker have exactly this host, as its own or in a route? Previews and wildcards do not count."""
+        name = (host_name(host) or b"").decode("ascii")
+        if not name or self.is_control_name(name.encode()):
+            return False
+        own = self.own.get(name.encode())
+        return own is not None or any(rule.version is not None for rule in self.by_host.get(("", name), {}).values())
+
     def put(
         self, worker_name: str, version: Version | None, patterns: Iterable[str] = (), split: Split | None = None
     ) -> None:

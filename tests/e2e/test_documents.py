@@ -38,6 +38,13 @@ ONLY_READ = [
     ("docs/guides/operate.md", "git clone", "fetches the repository"),
     ("docs/guides/operate.md", "python3 -m venv", "installs"),
     ("docs/guides/operate.md", "make wheels", "builds; tests/packaging does"),
+    ("docs/guides/install.md", "make wheels", "the same"),
+    ("docs/guides/install.md", "python3 -m venv", "installs; tests/packaging does"),
+    ("docs/guides/install.md", "docker", "needs Docker; bench/image.py runs the same steps without"),
+    ("deploy/docker/", "", "the same"),
+    ("deploy/compose/", "", "needs Docker; tests/test_deploy_files.py checks the file and its commands"),
+    ("deploy/kubernetes/", "", "needs a cluster; tests/test_deploy_files.py merges and checks the objects"),
+    ("deploy/terraform/", "", "needs an account; tests/test_deploy_files.py validates the files"),
     ("docs/guides/observe.md", "npx", "fetches esbuild"),
     ("docs/guides/wrangler.md", "", "needs a token and wrangler: tests/wrangler has both"),
     ("docs/guides/observe.md", "jq", "needs the bundle of the line above"),
@@ -258,7 +265,25 @@ SETUPS: dict[str, Callable[[Reader], None]] = {
     "examples/tail/README.md": prepared(EXAMPLE + "chat"),
 }
 SETUPS |= {f"docs/guides/{name}.md": deployed for name in ("versions-and-rollback", "secrets", "observe")}
-SETUPS |= {"docs/guides/backup.md": deployed, "docs/guides/deploy-over-http.md": deployed}
+SETUPS |= {"docs/guides/deploy-over-http.md": deployed}
+
+
+def with_folders(reader: Reader) -> None:
+    for folder in ("backup", "var/lib"):
+        (reader.folder / folder).mkdir(parents=True)
+
+
+def with_queue(reader: Reader) -> None:
+    deployed(reader)
+    made = "atoll queues create jobs || atoll queues list"  # another page may have made it
+    token = "export ATOLL_TOKEN=$(atoll token create runbook --scope admin --all-tenants)"
+    prepared(made, token)(reader)
+
+
+SETUPS |= {"docs/guides/backup.md": with_folders, "docs/guides/upgrade.md": with_folders}
+
+
+SETUPS |= {"docs/guides/runbook.md": with_queue}
 
 
 @pytest.fixture(scope="module")

@@ -116,9 +116,11 @@ def test_every_metric_of_the_alerts_exists_and_every_alert_is_documented(atoll: 
     alerts = ALERTS.read_text("utf-8")
     wanted = set(re.findall(r"\batoll_\w+", alerts))
     assert len(wanted) > 10 and not wanted - told_names(atoll)
-    page = (DASHBOARD.parents[2] / "docs/guides/operate.md").read_text("utf-8")
+    page = (DASHBOARD.parents[2] / "docs/guides/runbook.md").read_text("utf-8")
     names = re.findall(r"alert: (\w+)", alerts)
-    assert len(names) > 10 and all(f"`{name}`" in page for name in names)
+    assert len(names) > 10 and sorted(re.findall(r"^## (Atoll\w+)$", page, re.MULTILINE)) == sorted(names)
+    books = re.findall(r"runbook: \"docs/guides/runbook.md#(\w+)\"", alerts)
+    assert books == [name.lower() for name in names]
 
 
 def test_the_metrics_page_lists_every_metric(atoll: Atoll) -> None:

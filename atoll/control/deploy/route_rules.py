@@ -112,6 +112,10 @@ class RouteRules:
         kept = self._router.claims_of(new.name, new.routes) if new is not None else ()
         return [claim for claim in self._router.claims_by(old.name) if claim not in kept]
 
+    def names(self, host: str) -> bool:
+        """Does a worker have exactly this host?"""
+        return host.isascii() and self._router.names(host.encode())
+
     def reserved(self, tenant: str | None) -> list[Reservation]:
         """The reservations of a tenant, or of all tenants, that are not in use."""
         return [each for each in self._reserved.all(tenant) if not self._is_in_use(each)]

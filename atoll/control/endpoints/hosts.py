@@ -1,4 +1,4 @@
-"""Endpoints of reserved hosts: list them, and release one early."""
+"""Endpoints of hosts: those that are reserved, and those that may have a certificate."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from atoll.api.audit import Mark
 from atoll.api.callers import Scope
 from atoll.api.paging import page_of, page_query
 from atoll.api.refusals import ApiCode, Refused
-from atoll.api.routes import Route, caller_of, json_answer, no_content
+from atoll.api.routes import Query, Route, caller_of, json_answer, no_content
 from atoll.clock import iso_time
 from atoll.control.access.access import Access
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.endpoints.tokens import reach
 
 MAX_HOSTS = 1_000
+DOMAIN = Query("domain", "A host", {"type": "string"})
 
 
 class ReservedHost(msgspec.Struct):
@@ -29,6 +30,10 @@ class ReservedHost(msgspec.Struct):
 class ReservedHosts(msgspec.Struct, omit_defaults=True):
     hosts: list[ReservedHost]
     cursor: str = ""
+
+
+class CertifiedHost(msgspec.Struct):
+    domain: str
 
 
 class HostsApi:
@@ -50,6 +55,15 @@ class HostsApi:
                 query=page_query(MAX_HOSTS),
             ),
             Route("DELETE", f"{path}/{{host}}", self.release, Scope.ADMIN, "Release a reserved host", status=204),
+            Route(
+                "GET",
+                "/certificates/allowed",
+                self.allowed,
+                Scope.PUBLIC,
+                "Whether an edge may get a certificate for a host: 200, or 404",
+                gives=CertifiedHost,
+                query=(DOMAIN,),
+            ),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -72,3 +86,17 @@ class HostsApi:
                 "GET /api/reserved-hosts lists the reserved hosts",
             )
         return no_content()
+
+    async def allowed(self, request: Request) -> Response:
+        """Asked by an edge that gets certificates by itself, without a token: a request to the host tells the same.
+
+        Hosts that only a preview or a wildcard matches have no end, and each certificate costs.
+        """
+        domain = request.query_params.get("domain", "")
+        if not self._rules.names(domain):
+            raise Refused(
+                ApiCode.NOT_FOUND,
+                f"no worker has the host `{domain[:80]}` as its own or in a route",
+                "deploy a worker with this host; previews and wildcards need a wildcard certificate",
+            )
+        return json_answer(CertifiedHost(domain))
