@@ -45,18 +45,14 @@ class Control:
         self, head: bytes, minor: int, body: bytes, ended: bool, caller: CallListener, address: tuple[str, int]
     ) -> ControlCall:
         call = ControlCall(caller, body, ended)
-        self._add(call, scope_of(head, minor, address))
+        self.add(call, scope_of(head, minor, address))
         return call
 
     def open(self, head: bytes, caller: CallListener, address: tuple[str, int]) -> ControlCall:
-        """A call for a request that asks for a WebSocket."""
-        from atoll.front.control_sockets import ControlSocket, socket_scope
+        """A call for a request that asks for a WebSocket: see SocketControl."""
+        raise NotImplementedError
 
-        call = ControlSocket(caller)
-        self._add(call, socket_scope(scope_of(head, 1, address)))
-        return call
-
-    def _add(self, call: ControlCall, scope: Message) -> None:
+    def add(self, call: ControlCall, scope: Message) -> None:
         if not self.waiting:
             asyncio.get_running_loop().call_soon(self._start)
         self.waiting.append((call, scope))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
-from atoll.front.control import AsgiApp, ControlCall, Message, block_of
+from atoll.front.control import AsgiApp, Control, ControlCall, Message, block_of, scope_of
 from atoll.wire.generated import WINDOW, ErrorCode
 from atoll.wire.sockets import INTERNAL_ERROR, pack_close, pack_message
 
@@ -28,6 +29,15 @@ def socket_scope(scope: Message) -> Message:
     return rest | {
         "type": "websocket", "scheme": "ws", "subprotocols": words, "extensions": {"websocket.http.response": {}},
     }  # fmt: skip
+
+
+class SocketControl(Control):
+    """Makes calls for WebSockets too."""
+
+    def open(self, head: bytes, caller: CallListener, address: tuple[str, int]) -> ControlCall:
+        call = ControlSocket(caller)
+        self.add(call, socket_scope(scope_of(head, 1, address)))
+        return call
 
 
 class ControlSocket(ControlCall):

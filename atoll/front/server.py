@@ -19,7 +19,8 @@ from typing import cast
 
 from atoll.errors import StartError
 from atoll.front.connection import ClientConnection
-from atoll.front.control import AsgiApp, Control
+from atoll.front.control import AsgiApp
+from atoll.front.control_sockets import SocketControl
 from atoll.front.line import CROWD
 from atoll.front.options import FrontOptions
 from atoll.front.reading import SmallReads
@@ -97,7 +98,7 @@ class Server:
         options = options or FrontOptions()
         self.port = 0
         self.drain_seconds = options.drain_seconds
-        self.shared = Shared(pool, router, Control(control) if control is not None else None, options)
+        self.shared = Shared(pool, router, SocketControl(control) if control is not None else None, options)
         bounds = options.bounds
         shortest = min(bounds.header_timeout, bounds.body_timeout, bounds.idle_timeout)
         self.period = min(SWEEP_SECONDS, shortest / 4)

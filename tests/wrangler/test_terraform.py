@@ -7,7 +7,6 @@ be in the next read, equal and in the same order; and two reads must not differ.
 from __future__ import annotations
 
 import base64
-import hashlib
 from typing import Any
 
 from tests.running import Atoll
@@ -63,69 +62,68 @@ class Terraform:
         return found
 
 
+BINDINGS = [
+    {"type": "plain_text", "name": "B", "text": "first"},
+    {"type": "kv_namespace", "name": "KV", "namespace_id": "tf-kv"},
+    {"type": "json", "name": "A", "json": {"deep": [1]}},
+    {"type": "queue", "name": "JOBS", "queue_name": "tf-jobs"},
+    {"type": "r2_bucket", "name": "R2", "bucket_name": "tf-bucket"},
+]
+VERSION = {
+    "compatibility_date": "2026-01-01", "compatibility_flags": ["nodejs_compat"], "main_module": "main.js",
+    "modules": [
+        {
+            "name": "main.js", "content_type": "application/javascript+module",
+            "content_base64": base64.b64encode(CODE).decode(),
+        }
+    ],
+    "annotations": {"workers/message": "by terraform", "workers/tag": "v1"},
+    "limits": {"cpu_ms": 40}, "placement": {"mode": "smart"}, "usage_model": "standard",
+}  # fmt: skip
+WORKER = {
+    "name": "tf-worker", "tags": ["b", "a"], "logpush": False,
+    "observability": {"enabled": True, "head_sampling_rate": 0.5, "logs": {"invocation_logs": False}},
+    "subdomain": {"enabled": True, "previews_enabled": False},
+}  # fmt: skip
+
+
+def apply_stores(terraform: Terraform) -> str:
+    """The stores of the worker. Returns the id of its database."""
+    apply, account = terraform.apply, terraform.account
+    apply("POST", f"{account}/storage/kv/namespaces", {"title": "tf-kv"})
+    apply("POST", f"{account}/r2/buckets", {"name": "tf-bucket"}, read=f"{account}/r2/buckets/tf-bucket")
+    settings = {"delivery_delay": 5, "message_retention_period": 3600}
+    queue = {"queue_name": "tf-jobs", "settings": settings}
+    apply("POST", f"{account}/queues", queue, read=f"{account}/queues/tf-jobs")
+    database = apply("POST", f"{account}/d1/database", {"name": "tf-db"}, read=f"{account}/d1/database/tf-db")
+    return str(database["uuid"])
+
+
+def apply_places(terraform: Terraform, zone: str) -> None:
+    """When and where the worker answers."""
+    apply, account = terraform.apply, terraform.account
+    schedules = f"{account}/workers/scripts/tf-worker/schedules"
+    apply("PUT", schedules, [{"cron": "5 4 * * *"}, {"cron": "0 1 * * *"}], read=schedules)
+    apply("POST", f"/zones/{zone}/workers/routes", {"pattern": "tf.example.net/api/*", "script": "tf-worker"})
+    domain = {"hostname": "tf.example.org", "service": "tf-worker", "zone_id": "0123456789abcdef0123456789abcdef"}
+    apply("PUT", f"{account}/workers/domains", domain)
+
+
 def test_a_second_plan_has_no_differences(wrangler: Wrangler, strict: Atoll) -> None:
     terraform = Terraform(wrangler)
     apply, account = terraform.apply, terraform.account
-    apply("POST", f"{account}/storage/kv/namespaces", {"title": "tf-kv"})
-    database = apply(
-        "POST", f"{account}/d1/database", {"name": "tf-db"}, read=f"{account}/d1/database/tf-db"
-    )  # fmt: skip
-    apply("POST", f"{account}/r2/buckets", {"name": "tf-bucket"}, read=f"{account}/r2/buckets/tf-bucket")
-    apply(
-        "POST", f"{account}/queues",
-        {"queue_name": "tf-jobs", "settings": {"delivery_delay": 5, "message_retention_period": 3600}},
-        read=f"{account}/queues/tf-jobs",
-    )  # fmt: skip
-    worker = apply(
-        "POST", f"{account}/workers/workers",
-        {
-            "name": "tf-worker", "tags": ["b", "a"], "logpush": False,
-            "observability": {"enabled": True, "head_sampling_rate": 0.5, "logs": {"invocation_logs": False}},
-            "subdomain": {"enabled": True, "previews_enabled": False},
-        },
-    )  # fmt: skip
+    bindings = [{"type": "d1", "name": "DB", "id": apply_stores(terraform)}, *BINDINGS]
+    worker = apply("POST", f"{account}/workers/workers", WORKER)
     assert worker["deployed_on"] is None and strict.get("tf-worker").status == 503
     versions = f"{account}/workers/workers/{worker['id']}/versions"
-    version = apply(
-        "POST", versions,
-        {
-            "compatibility_date": "2026-01-01", "compatibility_flags": ["nodejs_compat"], "main_module": "main.js",
-            "modules": [
-                {
-                    "name": "main.js", "content_type": "application/javascript+module",
-                    "content_base64": base64.b64encode(CODE).decode(),
-                }
-            ],
-            "bindings": [
-                {"type": "d1", "name": "DB", "id": database["uuid"]},
-                {"type": "plain_text", "name": "B", "text": "first"},
-                {"type": "kv_namespace", "name": "KV", "namespace_id": "tf-kv"},
-                {"type": "json", "name": "A", "json": {"deep": [1]}},
-                {"type": "queue", "name": "JOBS", "queue_name": "tf-jobs"},
-                {"type": "r2_bucket", "name": "R2", "bucket_name": "tf-bucket"},
-            ],
-            "annotations": {"workers/message": "by terraform", "workers/tag": "v1"},
-            "limits": {"cpu_ms": 40}, "placement": {"mode": "smart"}, "usage_model": "standard",
-        },
-        hidden=("modules",),
-    )  # fmt: skip
+    version = apply("POST", versions, {**VERSION, "bindings": bindings}, hidden=("modules",))
     [module] = wrangler.ask("GET", f"{versions}/{version['id']}?include=modules")["result"]["modules"]
-    read = base64.b64decode(module["content_base64"])
-    assert hashlib.sha256(read).digest() == hashlib.sha256(CODE).digest()
-    assert (module["name"], module["content_type"]) == ("main.js", "application/javascript+module")
-    script = f"{account}/workers/scripts/tf-worker"
-    apply(
-        "POST", f"{script}/deployments",
-        {"strategy": "percentage", "versions": [{"version_id": version["id"], "percentage": 100}]},
-    )  # fmt: skip
+    assert module == VERSION["modules"][0]  # type: ignore[index]
+    shares = [{"version_id": version["id"], "percentage": 100}]
+    deployments = f"{account}/workers/scripts/tf-worker/deployments"
+    apply("POST", deployments, {"strategy": "percentage", "versions": shares})
     assert strict.get("tf-worker").json == ["first", {"deep": [1]}]
-    apply("PUT", f"{script}/schedules", [{"cron": "5 4 * * *"}, {"cron": "0 1 * * *"}], read=f"{script}/schedules")
-    zone = wrangler.ask("GET", "/zones?name=example.net")["result"][0]["id"]
-    apply("POST", f"/zones/{zone}/workers/routes", {"pattern": "tf.example.net/api/*", "script": "tf-worker"})
-    apply(
-        "PUT", f"{account}/workers/domains",
-        {"hostname": "tf.example.org", "service": "tf-worker", "zone_id": "0123456789abcdef0123456789abcdef"},
-    )  # fmt: skip
+    apply_places(terraform, wrangler.ask("GET", "/zones?name=example.net")["result"][0]["id"])
     assert strict.request("GET", "tf.example.org").json == ["first", {"deep": [1]}]
     first = terraform.read()
     assert terraform.plan() == []

@@ -26,18 +26,18 @@ DUE = (
 HELD = "seq = ? AND attempts = ? AND queue_id = ? AND leased = 0 AND visible_at > ?"
 
 
-class Wanted(NamedTuple):
+class PullOrder(NamedTuple):
     limit: int
     most_bytes: int
     hidden_ms: int
 
 
-class Settled(NamedTuple):
+class SettledRows(NamedTuple):
     settled: int
     removed: int  # bytes
 
 
-def take(connection: apsw.Connection, queue_id: int, now: int, wanted: Wanted) -> list[Message]:
+def take(connection: apsw.Connection, queue_id: int, now: int, wanted: PullOrder) -> list[Message]:
     chosen: list[int] = []
     size = 0
     for seq, length in rows(connection, lambda *row: row, DUE, queue_id, now, wanted.limit):
@@ -58,7 +58,7 @@ def settle(
     now: int,
     done: Sequence[tuple[int, int]],
     again: Sequence[tuple[int, int, int]],
-) -> Settled:
+) -> SettledRows:
     delete = f"DELETE FROM messages WHERE {HELD} RETURNING length(body)"
     retry = f"UPDATE messages SET visible_at = ? WHERE {HELD} RETURNING seq"
     gone = [size for seq, attempts in done for size in rows(connection, int, delete, seq, attempts, queue_id, now)]
@@ -67,4 +67,4 @@ def settle(
         for seq, attempts, visible_at in again
         for found in rows(connection, int, retry, visible_at, seq, attempts, queue_id, now)
     ]
-    return Settled(len(gone) + len(back), sum(gone) + MESSAGE_BYTES * len(gone))
+    return SettledRows(len(gone) + len(back), sum(gone) + MESSAGE_BYTES * len(gone))

@@ -293,7 +293,7 @@ class SqliteQueues:
     async def pull(self, queue_id: int, limit: int, most_bytes: int, hidden_ms: int) -> list[Message]:
         await self._get_ready()
         return await self._database.write(
-            lambda c: pulled.take(c, queue_id, self.now(), pulled.Wanted(limit, most_bytes, hidden_ms))
+            lambda c: pulled.take(c, queue_id, self.now(), pulled.PullOrder(limit, most_bytes, hidden_ms))
         )
 
     async def settle_pulled(
