@@ -144,7 +144,7 @@ class AlarmClock:
 
 
 class AlarmEar(EventEar):
-    def _fail(self, failure: Failure, said: bytes = b"") -> None:
+    def fail(self, failure: Failure, said: bytes = b"") -> None:
         self.is_over = True
         if not self.answer.done():
             self.answer.set_exception(AlarmFailed(failure))
