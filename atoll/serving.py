@@ -82,7 +82,7 @@ class Serving:
             log.info("no node uses %s: there is nothing to replace", self._settings.data)
         node: Node = await self._arrive(passed, arriving)
         try:
-            door = Door(self._settings.data)
+            door = self._door(node)
             if arriving is not None:
                 await arriving.served()
             notify(f"MAINPID={os.getpid()}", "READY=1")
@@ -116,6 +116,11 @@ class Serving:
         self._settings = node.settings  # with the port that the system chose
         return node
 
+    def _door(self, node: Node) -> Door:
+        door = Door(self._settings.data)
+        node.folder.users.append(door)
+        return door
+
     async def _serve(self, node: Node, door: Door) -> Node:
         """Until a signal, or until another process serves. Returns the node that is to be stopped."""
         stopping = asyncio.ensure_future(self._stopping.wait())
@@ -136,7 +141,8 @@ class Serving:
                     click.echo("another process serves: waiting for open streams", err=True)
                     await leaving.finish()
                     return node
-                node, door = await self._go_on(leaving), Door(self._settings.data)
+                node = await self._go_on(leaving)
+                door = self._door(node)
             for number in self._signals:  # a second signal skips the drain
                 asyncio.get_running_loop().remove_signal_handler(number)
             notify("STOPPING=1")

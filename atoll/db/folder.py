@@ -16,9 +16,10 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import Protocol
 
 from atoll.db.ahead import refuse_newer_file
-from atoll.db.sqlite import Database, databases
+from atoll.db.sqlite import databases
 from atoll.errors import StartError, StorageFailed
 
 log = logging.getLogger("atoll.db")
@@ -37,11 +38,20 @@ def restore_prefix(data: Path) -> str:
     return f".restore-{data.absolute().name}-"
 
 
+class FolderUser(Protocol):
+    """What has something open in the folder, besides the databases."""
+
+    async def let_go(self) -> None: ...
+
+    async def take_up(self) -> None: ...
+
+
 class DataFolder:
     """The folder, locked from construction until close()."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.users: list[FolderUser] = []
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds tenants' code: readable by its owner only
             self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -114,8 +124,8 @@ class DataFolder:
                 await self._let_go()
 
     async def _let_go(self) -> None:
-        for database in self._databases():
-            await database.let_go()
+        for user in self._users():
+            await user.let_go()
         self._drop_lock()
 
     async def _take_up(self) -> None:
@@ -132,8 +142,8 @@ class DataFolder:
             self._take_lock()  # first: another node may have it by now
             if holder != str(os.getpid()).encode():
                 raise StorageFailed("another Atoll has used it meanwhile: start this one again")
-            for database in self._databases():
-                await database.take_up()
+            for user in self._users():
+                await user.take_up()
             log.warning("the data folder %s is back", self.path)
             self._said = ""
         except (OSError, StartError, StorageFailed) as error:
@@ -151,5 +161,5 @@ class DataFolder:
         except OSError:
             return False
 
-    def _databases(self) -> list[Database]:
-        return [database for database in databases if database.path.is_relative_to(self.path)]
+    def _users(self) -> list[FolderUser]:
+        return [*self.users, *(database for database in databases if database.path.is_relative_to(self.path))]

@@ -138,35 +138,71 @@ class Channel:
 
 
 class Door:
-    """Where the process that serves a data folder waits for the next one."""
+    """Where the process that serves a data folder waits for the next one.
+
+    The socket keeps the folder's disk in use: while the folder is away (db/folder.py) there is none.
+    """
 
     def __init__(self, data: Path) -> None:
         self._path = data / DOOR
-        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._sock.setblocking(False)
-        with suppress(FileNotFoundError):
-            self._path.unlink()  # of a process that was killed: we hold the lock of the folder
-        with _Folder(data) as folder:
-            self._sock.bind(folder.name)
-        self._path.chmod(0o600)
-        self._sock.listen(1)
+        self._sock = self._listen()
+        self._is_closed = False
+        self._is_open = asyncio.Event()
+        self._is_open.set()
+        self._accepting: asyncio.Task[tuple[socket.socket, object]] | None = None
+
+    def _listen(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            sock.setblocking(False)
+            with suppress(FileNotFoundError):
+                self._path.unlink()  # of a process that was killed: we hold the lock of the folder
+            with _Folder(self._path.parent) as folder:
+                sock.bind(folder.name)
+            self._path.chmod(0o600)
+            sock.listen(1)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     async def next(self) -> Channel:
         """A process of the same user that wants to take our place."""
         loop = asyncio.get_running_loop()
         while True:
-            sock, _ = await loop.sock_accept(self._sock)
+            await self._is_open.wait()
+            accepting = self._accepting = asyncio.ensure_future(loop.sock_accept(self._sock))
+            try:
+                await asyncio.wait((accepting,))
+            finally:
+                accepting.cancel()
+            if accepting.cancelled():  # by `let_go`
+                continue
+            sock, _ = accepting.result()
             if _user_of(sock) in (os.getuid(), 0):
                 return Channel(sock)
             sock.close()
 
-    def close(self) -> None:
+    async def let_go(self) -> None:
+        """Close the socket until `take_up`."""
+        self._is_open.clear()
+        if self._accepting is not None:
+            self._accepting.cancel()
         self._sock.close()
+
+    async def take_up(self) -> None:
+        if not self._is_closed and not self._is_open.is_set():
+            self._sock = self._listen()
+            self._is_open.set()
+
+    def close(self) -> None:
+        self.leave()
         with suppress(OSError):
             self._path.unlink()
 
     def leave(self) -> None:
         """Close it, without removing the file: it may be another process's by now."""
+        self._is_closed = True
         self._sock.close()
 
 
