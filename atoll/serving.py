@@ -193,7 +193,17 @@ class Serving:
             loop.add_signal_handler(signal.SIGHUP, self._on_reload)
         for number in self._signals:
             loop.add_signal_handler(number, self._stopping.set)
+        if signal.SIGHUP in self._signals:
+            loop.add_signal_handler(signal.SIGHUP, self._on_hangup, [fd for fd in (1, 2) if os.isatty(fd)])
         loop.add_signal_handler(signal.SIGUSR2, start_successor)
+
+    def _on_hangup(self, shown: Sequence[int]) -> None:
+        """The terminal has closed: what is written to it would fail."""
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        for fd in shown:
+            os.dup2(nowhere, fd)
+        os.close(nowhere)
+        self._stopping.set()
 
     def _on_reload(self) -> None:
         if self._reload is None or self._node is None:

@@ -94,30 +94,37 @@ def test_an_endless_build_step_is_interrupted(project: Path, number: signal.Sign
     assert not alive(int((project / "step").read_text()))
 
 
-@pytest.mark.parametrize("ignored", [False, True])
-def test_closing_the_terminal_stops_a_node_unless_nohup_is_used(tmp_path: Path, ignored: bool) -> None:
-    def begin() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
-
-    node = subprocess.Popen(
-        [ATOLL, "serve", "--json", "--port", "0", "--data", "data"],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=begin,
-    )
+def test_closing_the_terminal_stops_a_node(tmp_path: Path) -> None:
+    screen = Screen(tmp_path, words=("serve", "--port", "0", "--data", "data"))
     try:
-        assert node.stdout is not None and node.stdout.readline()
-        node.send_signal(signal.SIGHUP)
-        if ignored:
-            node.send_signal(signal.SIGTERM)
-        assert node.wait(SECONDS) == 0
+        screen.wait_for(r"http://localhost:\d+")
+        os.close(screen.main)
+        assert screen.process.wait(SECONDS) == 0
     finally:
-        node.kill()
-        node.communicate()
-    assert not [path for path in (tmp_path / "data").rglob("*") if path.name.endswith((".tmp", "-wal", ".sock"))]
+        screen.process.kill()
+        screen.process.wait()
+    assert nothing_temporary(tmp_path)
+
+
+def test_closing_the_terminal_does_not_stop_a_node_that_ignores_it(tmp_path: Path) -> None:
+    """As with `nohup`, which sends the output to a file too."""
+    ignoring = ("sh", "-c", 'trap "" HUP; exec "$0" "$@" > out 2>&1', ATOLL)
+    screen = Screen(tmp_path, words=("serve", "--port", "0", "--data", "data"), program=ignoring)
+    try:
+        wait_until(lambda: (tmp_path / "out").exists() and "http://localhost:" in (tmp_path / "out").read_text())
+        os.close(screen.main)
+        with pytest.raises(subprocess.TimeoutExpired):
+            screen.process.wait(1)
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.process.wait(SECONDS) == 0
+    finally:
+        screen.process.kill()
+        screen.process.wait()
+    assert nothing_temporary(tmp_path)
+
+
+def nothing_temporary(folder: Path) -> bool:
+    return not [path for path in (folder / "data").rglob("*") if path.name.endswith((".tmp", "-wal", ".sock"))]
 
 
 def test_control_c_during_the_snapshot_build_is_not_an_error(tmp_path: Path) -> None:

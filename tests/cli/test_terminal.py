@@ -37,11 +37,17 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Screen:
-    def __init__(self, folder: Path, words: Sequence[str] = ("dev", "--port", "0"), **more: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        words: Sequence[str] = ("dev", "--port", "0"),
+        program: Sequence[str] = (ATOLL,),
+        **more: str,
+    ) -> None:
         self.main, child = pty.openpty()
         self.before = termios.tcgetattr(self.main)
         self.process = subprocess.Popen(
-            [ATOLL, *words],
+            [*program, *words],
             cwd=folder,
             env={**environment(folder), "TERM": "xterm-256color", **more},
             stdin=child,
