@@ -6,9 +6,10 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, resolve } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { packagesFrom } from "./packages_from.mjs";
 
 const root = resolve(import.meta.dirname, "..");
-const packages = process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules");
+const packages = resolve(process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules"));
 const { build } = createRequire(`${packages}/`)("esbuild");
 const outdir = process.argv[2];
 if (outdir === undefined) {
@@ -32,7 +33,7 @@ const { metafile } = await build({
   charset: "utf8",
   legalComments: "none", // licences.txt has the licences
   metafile: true,
-  nodePaths: [packages],
+  plugins: [packagesFrom(packages)],
   absWorkingDir: root,
   logLevel: "warning",
 });

@@ -11,10 +11,11 @@ import { keepClassNames } from "./class_names.mjs";
 import { everyBinding } from "./every_binding.mjs";
 import { hideStreams } from "./hide_streams.mjs";
 import { buildLazyModules, sharedModules } from "./lazy_modules.mjs";
+import { packagesFrom } from "./packages_from.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 // CMake installs the packages into its build folder, so that the source tree stays as it was cloned.
-const packages = process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules");
+const packages = resolve(process.env.ATOLL_NODE_MODULES ?? resolve(root, "node_modules"));
 const { build } = createRequire(`${packages}/`)("esbuild");
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -51,8 +52,7 @@ const { outputFiles } = await build({
   legalComments: "inline",
   alias: { "#web": resolve(root, "web"), "#bindings": resolve(root, "atoll/bindings") },
   inject: [inject],
-  plugins: [everyBinding(root), hideStreams(resolve(root, "web/internal/native.js")), sharedModules(lazy.shared, root)],
-  nodePaths: [packages],
+  plugins: [everyBinding(root), hideStreams(resolve(root, "web/internal/native.js")), sharedModules(lazy.shared, root), packagesFrom(packages)],
   absWorkingDir: root,
   logLevel: "warning",
 });

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { globSync, readFileSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { keepClassNames } from "./class_names.mjs";
+import { packagesFrom } from "./packages_from.mjs";
 
 // Keep in step with engine/src/isolate/snapshot.cc.
 const MARK = "\n//# atoll:lazy\n";
@@ -96,8 +97,7 @@ export async function buildLazyModules(build, { root, packages, inject }) {
     charset: "ascii",
     legalComments: "inline",
     inject: [inject],
-    plugins: [byKey],
-    nodePaths: [packages],
+    plugins: [byKey, packagesFrom(packages)],
     absWorkingDir: root,
     logLevel: "warning",
   });
