@@ -22,6 +22,7 @@ SCRIPT = """export default {
     env.AE.writeDataPoint({ blobs: ["acmething"] });
     await env.RL.limit({ key: "acmething" });
     await (await caches.open("acmething-cache")).put("http://acmething/", new Response("acmething"));
+    if (request.url.endsWith("/boom")) throw new TypeError("acmething broke");
     if (request.url.endsWith("/object")) return env.DO.getByName("acmething").fetch(request);
     return new Response("ok " + env.ACMETHING_VAR);
   },
@@ -101,6 +102,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/queues"): {"name": "globex-queue"},
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
+    ("PUT", "/api/queues/{queue}/pull"): {},
 }
 # Answers to a stranger where no resource is named: the statuses. None may contain a word of Acme's.
 UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
@@ -257,6 +259,26 @@ def test_no_endpoint_shows_or_changes_resources_of_another_tenant(atoll: Atoll, 
     assert state(acme) == before
     assert acme.ask("GET", "/api/workers/acmething/logs").json["logs"], "the logs of Acme are there"
     assert atoll.get("acmething").text == "ok acmething"
+
+
+def test_errors_and_numbers_of_a_tenant_are_in_no_answer_to_another(atoll: Atoll, acme: Tenant) -> None:
+    globex = Tenant(atoll, "globex")
+    assert atoll.get("acmething", "/boom").status == 500
+    paths = {"/api/errors": "errors", "/api/series": "points", "/api/overview": "workers"}
+    for path, field in paths.items():
+        Atoll.wait_until(lambda path=path, field=field: bool(acme.ask("GET", path).json[field]))
+        assert globex.ask("GET", path).json[field] == [], path
+    theirs = globex.ask("GET", "/api/errors?worker=acmething")
+    nobodys = globex.ask("GET", "/api/errors?worker=nobodysx")
+    assert theirs.status == 404 and without_names(theirs, MINE) == without_names(nobodys, NOBODYS)
+
+
+def test_no_other_tenant_can_switch_pulling_of_a_queue(atoll: Atoll, acme: Tenant) -> None:
+    globex = Tenant(atoll, "globex")
+    acme.made("POST", "/api/queues", {"name": "acmething-pulled"})
+    acme.made("PUT", "/api/queues/acmething-pulled/pull", {})
+    assert globex.ask("DELETE", "/api/queues/acmething-pulled/pull").status == 404
+    assert acme.ask("GET", "/api/queues/acmething-pulled").json["pulls"] is True
 
 
 def test_equal_names_of_two_tenants_are_different_resources(atoll: Atoll, acme: Tenant) -> None:
