@@ -31,5 +31,18 @@ async def open_room(snapshots: Path) -> AsyncIterator[Callable[..., Any]]:
 
 
 @pytest_asyncio.fixture
+async def make_room() -> AsyncIterator[Callable[..., Any]]:
+    """Makes an engine room that is not started: `make_room(tmp_path)`."""
+    async with AsyncExitStack() as stack:
+
+        def made(data: Path, **given: Any) -> EngineRoom:
+            room = EngineRoom(data, **given)
+            stack.push_async_callback(room.close)
+            return room
+
+        yield made
+
+
+@pytest_asyncio.fixture
 async def room(open_room: Callable[..., Any]) -> EngineRoom:
     return await open_room()  # type: ignore[no-any-return]

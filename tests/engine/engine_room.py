@@ -208,6 +208,10 @@ class EngineRoom:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """A room that was not started, or only in part, has files open too."""
         pids = self.supervisor.pids
         await self.supervisor.stop()
         await self._undo.aclose()

@@ -66,9 +66,9 @@ async def test_an_engine_that_lies_is_killed(room_of: Callable[..., Any], lie: s
 
 @pytest.mark.parametrize("lie", HELLOS)
 async def test_an_engine_of_another_build_refuses_to_start(
-    tmp_path: Path, liar: Callable[[str], EngineFiles], lie: str
+    tmp_path: Path, make_room: Callable[..., Any], liar: Callable[[str], EngineFiles], lie: str
 ) -> None:
-    room = EngineRoom(tmp_path, files=liar(lie), sandbox="off", kinds=("echo",))
+    room = make_room(tmp_path, files=liar(lie), sandbox="off", kinds=("echo",))
     with pytest.raises(StartError) as refused:
         await room.supervisor.start()
     told = str(refused.value)

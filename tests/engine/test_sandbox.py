@@ -342,16 +342,18 @@ async def test_the_kernel_shows_a_confined_engine(open_room: Callable[..., Any])
 
 @pytest.mark.parametrize("layer", LAYERS)
 async def test_require_refuses_an_engine_that_lacks_a_layer(
-    snapshots: Path, monkeypatch: pytest.MonkeyPatch, layer: str
+    snapshots: Path, make_room: Callable[..., EngineRoom], monkeypatch: pytest.MonkeyPatch, layer: str
 ) -> None:
     monkeypatch.setattr(process, "plan", partial(sandbox.plan, without=(layer,)))
     with pytest.raises(StartError) as refused:
-        await EngineRoom(snapshots, sandbox="require").supervisor.start()
+        await make_room(snapshots, sandbox="require").supervisor.start()
     assert f"{layer}: left out" in str(refused.value)
     assert "--sandbox=try" in refused.value.hint
 
 
-async def test_require_refuses_an_engine_without_a_filter(snapshots: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_require_refuses_an_engine_without_a_filter(
+    snapshots: Path, make_room: Callable[..., EngineRoom], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process.EngineCommand, "arguments", lambda command: [*unfiltered(command), "--sandbox", "off"])
     unfiltered: Callable[[process.EngineCommand], list[str]]
 
@@ -359,7 +361,7 @@ async def test_require_refuses_an_engine_without_a_filter(snapshots: Path, monke
         return [str(command.files.node), *process.V8_FLAGS, str(command.files.main), "run"]
 
     with pytest.raises(StartError, match="seccomp: the kernel shows no filter"):
-        await EngineRoom(snapshots, sandbox="require").supervisor.start()
+        await make_room(snapshots, sandbox="require").supervisor.start()
 
 
 async def test_try_continues_and_warns_about_missing_layers(

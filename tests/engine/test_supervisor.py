@@ -90,9 +90,9 @@ async def test_a_call_made_while_no_engine_runs_waits_for_the_restart(room: Engi
     assert time.monotonic() - began < 5
 
 
-async def test_without_engines_calls_are_refused_in_time(tmp_path: Path) -> None:
+async def test_without_engines_calls_are_refused_in_time(tmp_path: Path, make_room: Callable[..., EngineRoom]) -> None:
     now = 1000.0
-    room = EngineRoom(tmp_path, clock=lambda: now)
+    room = make_room(tmp_path, clock=lambda: now)
     version = script(HELLO)
     ears = [room.call(version) for _ in range(101)]
     assert ears[-1].code == "OVERLOADED"
@@ -125,8 +125,10 @@ async def test_drain_is_bounded_and_remaining_calls_fail_as_shutting_down(room: 
     assert room.call(script(HELLO)).code == "SHUTTING_DOWN"
 
 
-async def test_no_process_is_left_after_stop_even_when_engines_die_at_that_moment(snapshots: Path) -> None:
-    room = EngineRoom(snapshots, engines=2)
+async def test_no_process_is_left_after_stop_even_when_engines_die_at_that_moment(
+    snapshots: Path, make_room: Callable[..., EngineRoom]
+) -> None:
+    room = make_room(snapshots, engines=2)
     await room.supervisor.start()
     pids = room.supervisor.pids
     room.kill_engine()
@@ -145,8 +147,10 @@ async def test_restarts_leave_no_open_file_behind(room: EngineRoom) -> None:
     assert room.supervisor.restarts == 3
 
 
-async def test_engines_exit_by_themselves_when_their_socket_closes(snapshots: Path) -> None:
-    room = EngineRoom(snapshots)
+async def test_engines_exit_by_themselves_when_their_socket_closes(
+    snapshots: Path, make_room: Callable[..., EngineRoom]
+) -> None:
+    room = make_room(snapshots)
     await room.supervisor.start()
     (running,) = room.supervisor._running.values()
     await room.supervisor.stop()
@@ -214,14 +218,16 @@ async def test_a_missing_engine_is_an_error_with_a_hint(tmp_path: Path, monkeypa
     assert "make setup" in refused.value.hint
 
 
-async def test_the_error_of_an_engine_that_cannot_start_includes_its_output(tmp_path: Path) -> None:
+async def test_the_error_of_an_engine_that_cannot_start_includes_its_output(
+    tmp_path: Path, make_room: Callable[..., EngineRoom]
+) -> None:
     real = find_files()
     broken = tmp_path / "main.js"
     broken.write_text(
         'if (process.argv[2] === "snapshot") require("fs").writeFileSync(process.argv[4], "x");'
         'else { console.error("out of luck"); process.exit(3); }'
     )
-    room = EngineRoom(tmp_path, files=EngineFiles(real.node, broken, real.addon, real.web))
+    room = make_room(tmp_path, files=EngineFiles(real.node, broken, real.addon, real.web))
     with pytest.raises(StartError, match=r"exit code 3; it printed: out of luck"):
         await room.supervisor.start()
     assert room.supervisor.pids == []
