@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pages import Pages
 
 from atoll.control.endpoints.dashboard import read_built
 from tests.browser import Tab, browser
+from tests.dashboard.pages import Pages
 from tests.running import Atoll
 
 __all__ = ["browser"]
