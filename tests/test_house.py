@@ -58,6 +58,7 @@ LAYERS: list[set[str]] = [
         "redact",
         "splits",
         "tallies",
+        "trace_items",
         "tracing",
     }
     | {"warm_files", "wire", "workers"},

@@ -22,6 +22,7 @@ from atoll.observe import series
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
 from atoll.observe.series_points import StepCounts
 from tests.browser import BROWSERS, Tab
+from tests.dashboard.shop import WORKERS, deploy
 from tests.debian import require
 from tests.running import Atoll
 
@@ -36,18 +37,6 @@ PAGES = {
     "routes": "/routes",
 }
 SHOWN = {"home": "light", "overview": "dark", "versions": "light"}  # the pictures of the documents
-SHOP = """export default { async fetch(request, env) {
-  const { pathname } = new URL(request.url);
-  if (pathname === "/basket/checkout") {
-    console.warn("no stock for", "tea-42");
-    throw new TypeError("item.price is undefined");
-  }
-  if (pathname === "/slow") { console.log("asked 3 suppliers"); return new Response("late"); }
-  console.log("served", pathname);
-  return new Response("Hello from " + (env.CITY ?? "the shop"));
-}, scheduled() {} }"""
-PLAIN = "export default { fetch() { return new Response('ok') }, queue() {} }"
-WORKERS = {"shop": 60, "images": 22, "login": 9, "mailer": 3, "search": 35, "webhooks": 1}  # calls in a second
 
 
 def main() -> None:
@@ -89,30 +78,6 @@ def example_node(folder: Path) -> Iterator[Atoll]:
         yield node
     finally:
         node.stop()
-
-
-def deploy(node: Atoll) -> dict[str, dict[str, Any]]:
-    """The example workers; the shop with a history, a split, secrets and crons."""
-    made = {name: node.deploy(name, PLAIN, message="First version") for name in WORKERS if name != "shop"}
-    shop: dict[str, Any] = {
-        "routes": ["shop.example/*", "www.shop.example/*"],
-        "crons": ["*/15 * * * *"],
-        "env": {"CITY": "Porto"},
-        "bindings": [
-            {"type": "service", "name": "SEARCH", "service": "search"},
-            {"type": "kv", "name": "CARTS", "namespace": "carts"},
-        ],
-    }
-    node.deploy("shop", SHOP, **shop, message="First version")
-    node.control("PUT", "/api/workers/shop/secrets/STRIPE_KEY", {"value": "sk_example"})
-    node.deploy("shop", SHOP.replace("late", "late, sorry"), **shop, message="Say sorry when late")
-    shop["env"]["CITY"] = "Lisbon"
-    node.deploy("shop", SHOP.replace("served", "answered"), **shop, message="Move to Lisbon")
-    shares = [{"version": 4, "percentage": 25}, {"version": 3, "percentage": 75}]
-    answer = node.control("POST", "/api/workers/shop/deployments", {"versions": shares, "message": "A quarter first"})
-    assert answer.status == 201, answer.text
-    made["shop"] = node.control("GET", "/api/workers/shop").json
-    return made
 
 
 def fill(file: Path, workers: dict[str, dict[str, Any]]) -> None:

@@ -35,6 +35,8 @@ class CloudflarePart(Struct, frozen=True):
     metadata: Callable[[Any, Uploading], dict[str, Any]] | None = None  # (binding, upload) -> fields of a deploy
     facts: Callable[[Any], dict[str, Any]] | None = None  # (Version) -> fields in answers about a script
     routes: Callable[[Any, Any], list[Any]] | None = None  # (binding, CloudflareTools) -> Routes below /client/v4
+    of_worker: str = ""  # a field of a deploy, with entries {service}, that the newer API gives to the worker
+    reference: str = ""  # a list among the references of a worker in the newer API
 
 
 def text_of(entry: Mapping[str, Any], field: str) -> str:

@@ -26,7 +26,9 @@ class Started(ModuleType):
         self.examples: list[list[str]] = []
         self.error: StartError | None = None
 
-    def run(self, settings: Settings, greet: object, *, examples: list[str], origins: dict[str, str]) -> None:
+    def run(
+        self, settings: Settings, greet: object, *, examples: list[str], origins: dict[str, str], **more: object
+    ) -> None:
         self.settings.append(settings)
         self.examples.append(examples)
         if self.error is not None:

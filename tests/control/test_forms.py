@@ -36,7 +36,7 @@ def test_any_input_is_parsed_or_refused(raw: bytes) -> None:
 
 def test_a_longer_line_that_starts_like_a_boundary_is_content() -> None:
     [part] = form_parts(body_of(b"x\r\n--bb\r\ny\r\n--b-\r\n"), b"b")
-    assert part.content == b"x\r\n--bb\r\ny\r\n--b-\r\n" and part == ("a", True, "", part.content)
+    assert part.content == b"x\r\n--bb\r\ny\r\n--b-\r\n" and part == ("a", True, "", part.content, "a.js")
 
 
 def test_bytes_after_the_last_boundary_are_ignored() -> None:

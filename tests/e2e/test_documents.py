@@ -233,7 +233,10 @@ CACHES = """export default {
 EXAMPLE = f"atoll deploy {ROOT}/examples/"
 SETUPS: dict[str, Callable[[Reader], None]] = {
     "docs/bindings/kv.md": prepared("atoll kv create visits; echo logo > logo.png"),
-    "docs/bindings/queue.md": prepared("atoll queues create jobs"),
+    "docs/bindings/queue.md": prepared(
+        "atoll queues create jobs; atoll queues create failed",
+        "export ATOLL_TOKEN=$(atoll token create pulls --scope admin --all-tenants)",
+    ),
     "docs/bindings/durable-object.md": prepared(
         EXAMPLE + "counter-object", "curl http://counter-object.localhost:8080/ada"
     ),

@@ -218,7 +218,7 @@ def test_the_module_cloudflare_workers(atoll: Atoll) -> None:
             helper();
             await null;
             helper();
-            return Response.json([early, this.env === env, typeof this.ctx.waitUntil, failure.includes("request")]);
+            return Response.json([early, this.env.NAME === env.NAME, typeof this.ctx.waitUntil, failure.includes("request")]);
           }
         }"""
     atoll.deploy("entrypoint", script, env={"NAME": "n"})

@@ -115,4 +115,4 @@ def routes(binding: DurableObjects, tools: CloudflareTools) -> list[Route]:
 
 
 TYPES = (CloudflareType("durable_object_namespace", read, shown),)
-PART = CloudflarePart(types=TYPES, metadata=metadata, facts=facts, routes=routes)
+PART = CloudflarePart(types=TYPES, metadata=metadata, facts=facts, routes=routes, reference="durable_objects")

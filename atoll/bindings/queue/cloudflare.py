@@ -26,4 +26,4 @@ def routes(binding: QueueBinding, tools: CloudflareTools) -> list[Route]:
     return CloudflareQueues(binding, tools).routes()
 
 
-PART = CloudflarePart(types=(CloudflareType("queue", read, shown),), routes=routes)
+PART = CloudflarePart(types=(CloudflareType("queue", read, shown),), routes=routes, reference="queues")

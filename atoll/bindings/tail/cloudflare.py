@@ -57,4 +57,4 @@ def routes(binding: Any, tools: CloudflareTools) -> list[Route]:
     return TailsApi(tools).routes()
 
 
-PART = CloudflarePart(metadata=metadata, facts=facts, routes=routes)
+PART = CloudflarePart(metadata=metadata, facts=facts, routes=routes, of_worker=FIELD)

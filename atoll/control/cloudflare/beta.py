@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, defstruct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,6 +24,7 @@ from atoll.control.cloudflare.labels import MAX_LABELS, OBSERVABILITY, OF_WORKER
 from atoll.control.cloudflare.scripts import WORKER
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.store.workers import Deployment
+from atoll.manifests.every import cloudflare_parts
 from atoll.public_address import PublicAddress
 
 NO_VERSION = "no-version-yet"  # the tag of the version that stands in
@@ -43,7 +44,11 @@ class WantedWorker(Struct):
     observability: dict[str, Any] | UnsetType = UNSET
     subdomain: dict[str, Any] | UnsetType = UNSET
     previews_base_config: dict[str, Any] | None | UnsetType = UNSET
-    tail_consumers: list[WantedName] | UnsetType = UNSET
+
+
+def of_workers() -> tuple[str, ...]:
+    """Lists of other workers that belong to a worker in this API, and to a version elsewhere."""
+    return tuple(part.of_worker for part in cloudflare_parts().values() if part.of_worker)
 
 
 def find_worker(deployer: Deployer, request: Request) -> Deployment:
@@ -68,6 +73,10 @@ class BetaWorkers:
         self._changes = changes
         self._labels = labels
         self._address = address
+        self._lists = of_workers()
+        self._references = [part.reference for part in cloudflare_parts().values() if part.reference]
+        fields = [(name, list[WantedName] | UnsetType, UNSET) for name in self._lists]
+        self._shape = defstruct("WantedWorkerAndLists", fields, bases=(WantedWorker,))
 
     def routes(self) -> list[Route]:
         read, deploy, many = Scope.READ, Scope.DEPLOY, f"{ACCOUNT}/workers/workers"
@@ -96,8 +105,9 @@ class BetaWorkers:
 
     async def replace(self, request: Request) -> Response:
         worker, wanted = find_worker(self._deployer, request), await self._wanted(request)
-        if wanted.tail_consumers is UNSET:
-            wanted.tail_consumers = []
+        for name in self._lists:
+            if getattr(wanted, name) is UNSET:
+                setattr(wanted, name, [])
         return await self._set(worker, wanted, {}, caller_of(request))
 
     async def change(self, request: Request) -> Response:
@@ -110,7 +120,8 @@ class BetaWorkers:
         return envelope({"id": hashed(worker.id)})
 
     async def _wanted(self, request: Request) -> WantedWorker:
-        wanted = await read_v4(request, WantedWorker, limit=MAX_LABELS)
+        wanted = await read_v4(request, self._shape, limit=MAX_LABELS)
+        assert isinstance(wanted, WantedWorker)
         if wanted.tags is not UNSET:
             refuse_many("tags", wanted.tags, MAX_TAGS)
         return wanted
@@ -121,9 +132,10 @@ class BetaWorkers:
         if wanted.name is not UNSET and wanted.name != worker.name:
             text = f"the worker `{worker.name}` cannot be renamed: its name is its host"
             raise CloudflareRefusal(400, 10026, text, "make another worker and delete this one")
-        if wanted.tail_consumers is not UNSET:
-            consumers = [{"service": each.name} for each in wanted.tail_consumers]
-            worker = await self._changes.make(caller, worker.name, {"tail_consumers": consumers})
+        lists = {name: getattr(wanted, name) for name in self._lists if getattr(wanted, name) is not UNSET}
+        if lists:
+            fields = {name: [{"service": each.name} for each in found] for name, found in lists.items()}
+            worker = await self._changes.make(caller, worker.name, fields)
         given = {name: getattr(wanted, name) for name in OF_WORKER if getattr(wanted, name) is not UNSET}
         await self._labels.put(worker, {**labels, **given})
         told = [ALWAYS_ON] if (given.get("subdomain") or {}).get("enabled") is False else []
@@ -137,11 +149,13 @@ class BetaWorkers:
             "tags": labels.get("tags", []),
             "observability": merged(OBSERVABILITY, labels.get("observability")),
             "subdomain": merged(shown["subdomain"], labels.get("subdomain")),
-            "tail_consumers": [{"name": each["service"]} for each in shown.get("tail_consumers", ())],
+            **{name: [{"name": each["service"]} for each in shown.get(name, ())] for name in self._lists},
             "previews_base_config": labels.get("previews_base_config"),
             "deployed_on": None if found.version.tag == NO_VERSION else shown["deployed_on"],
             "references": {
-                "dispatch_namespace_outbounds": [], "domains": domains, "durable_objects": [], "queues": [],
+                "dispatch_namespace_outbounds": [],
+                "domains": domains,
                 "workers": [],
+                **{name: [] for name in self._references},
             },
-        }  # fmt: skip
+        }

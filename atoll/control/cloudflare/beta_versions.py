@@ -16,7 +16,7 @@ from atoll.api.cloudflare import envelope
 from atoll.api.routes import Route, caller_of
 from atoll.clock import iso_time
 from atoll.control.cloudflare import views
-from atoll.control.cloudflare.beta import NO_VERSION, find_worker
+from atoll.control.cloudflare.beta import NO_VERSION, find_worker, of_workers
 from atoll.control.cloudflare.drafts import BindingTypes, deploy_body
 from atoll.control.cloudflare.forms import read_json_upload
 from atoll.control.cloudflare.ids import hashed, version_id, version_uuid
@@ -89,14 +89,15 @@ class BetaVersions:
         worker, caller = find_worker(self._deployer, request), caller_of(request)
         form, modules = await read_json_upload(request, 2 * self._max_body)
         metadata = form.metadata
-        present = [{"service": each.service} for each in worker.version.triggers.get("tail_consumers", ())]
-        metadata.setdefault("tail_consumers", present)  # those of the worker, not of a version, in this API
+        for field in of_workers():
+            present = [{"service": each.service} for each in worker.version.triggers.get(field, ())]
+            metadata.setdefault(field, present)
         body = deploy_body(form, caller.tenant, worker.name, worker, self._types)
         if request.query_params.get("deploy") == "true":
             stored = await self._deployer.update(worker.name, body, caller)
         else:
             stored = await self._deployer.upload(worker.name, body, caller)
-        given = {name: value for name, value in metadata.items() if name not in ("bindings", "tail_consumers")}
+        given = {name: value for name, value in metadata.items() if name not in ("bindings", *of_workers())}
         labels = VersionLabels(given, [_bare(each) for each in metadata.get("bindings") or []], modules)
         await self._labels.put(worker, msgspec.to_builtins(labels), stored.version.id)
         return envelope(self._shown(worker, stored))

@@ -10,10 +10,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from atoll.api.cloudflare import CloudflareRefusal
 from atoll.api.refusals import refuse_many
-from atoll.bindings.tail.delivery import trace_item
 from atoll.control.cloudflare.ids import version_uuid
 from atoll.logs import Invocation
 from atoll.observe.records import LogEntry, says
+from atoll.trace_items import trace_item
 
 BAD_FILTER = 10026
 MAX_FILTERS = 20

@@ -15,7 +15,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -56,6 +57,16 @@ log = logging.getLogger("atoll.control")
 
 
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
+
+
+@contextmanager
+def told_to_the_deployer() -> Iterator[None]:
+    """What is wrong with a trigger refuses the deploy."""
+    try:
+        yield
+    except BadTrigger as error:
+        code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+        raise Refused(code, str(error), error.hint) from None
 
 
 class DeployerParts(Struct, frozen=True):
@@ -214,7 +225,8 @@ class Switching(Deployed):
         try:
             loaded, *_ = [await self._checked(each, tried) for each in drafts]
             self._check_triggers(draft.version, loaded)
-            await self._triggers.prepare(draft.version)
+            with told_to_the_deployer():
+                await self._triggers.prepare(draft.version)
             async with self.turn:
                 self._tenants.find(by.tenant)
                 self._refuse(drafts, by)  # again: other workers may have changed since
@@ -312,11 +324,8 @@ class Switching(Deployed):
         return loaded
 
     def _check_triggers(self, version: Version, loaded: Loaded) -> None:
-        try:
+        with told_to_the_deployer():
             self._triggers.check(version, loaded.handlers, loaded.classes)
-        except BadTrigger as error:
-            code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
-            raise Refused(code, str(error), error.hint) from None
 
     async def _check(self, draft: Deployment) -> Loaded:
         version = draft.version
