@@ -15,6 +15,8 @@ from atoll.db import folder as folder_module
 from atoll.db.folder import LOCK_FILE, DataFolder
 from atoll.db.sqlite import Database
 from atoll.errors import StartError, StorageFailed
+from atoll.handover.channel import Door
+from atoll.handover.channel import knock as knocked
 
 HOLD = """
 import sys
@@ -149,3 +151,31 @@ async def test_a_node_can_stop_while_its_folder_is_missing(watched: Watched) -> 
     watched.place.rename(watched.elsewhere)
     await until(watched.is_away)
     await watched.close()
+
+
+async def test_the_door_of_a_node_is_closed_while_the_folder_is_away_and_opens_again(watched: Watched) -> None:
+    door = Door(watched.place)
+    watched.folder.users.append(door)
+    knock = asyncio.ensure_future(door.next())
+    await asyncio.sleep(0)
+    before = sockets()
+    watched.place.rename(watched.elsewhere)
+    await until(watched.is_away)
+    await until(lambda: len(sockets()) < len(before))
+    assert not knock.done()
+    watched.elsewhere.rename(watched.place)
+    await until(lambda: not watched.is_away())
+    guest = knocked(watched.place)
+    assert guest is not None
+    host = await asyncio.wait_for(knock, 20)
+    host.say(say="welcome")
+    assert (await asyncio.wait_for(guest.hear(), 20)).fields == {"say": "welcome"}
+    for each in (host, guest, door):
+        each.close()
+    await door.take_up()  # the folder may return later than that
+    assert knocked(watched.place) is None
+
+
+def sockets() -> list[str]:
+    links = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [target for target in links if target.startswith("socket:")]
