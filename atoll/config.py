@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from atoll.config_file import find_file, nearest, read_file, refuse_mistyped
+from atoll.config_together import check_together
 from atoll.config_values import checked, shown
 from atoll.errors import StartError
 from atoll.manifests.every import manifests
@@ -90,6 +91,21 @@ class Settings:
     # Storage
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything the node stores. Only one node may use it at a time."
+    )
+    store: str = setting(
+        "sqlite",
+        "Where the data is that all nodes share: sqlite, for a node by itself, or postgresql://user:password@host/database"
+        " (docs/guides/cluster.md).",
+    )
+    only_node: str = setting(
+        "off",
+        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Durable"
+        " Objects.",
+        words=("on", "off"),
+    )
+    node_name: str = setting("", "Name of this node among others.", shown="its address")
+    node_address: str = setting(
+        "", "Address, host:port, at which a load balancer reaches this node.", shown="host and port"
     )
     metrics_workers: int = setting(
         200, "Number of workers with their own series in /metrics; all others share one.", high=10_000
@@ -368,7 +384,7 @@ def _settings(values: Mapping[str, object], origins: Mapping[str, str] | None = 
         own.setdefault("base_domain", urlsplit(str(own["public_url"])).hostname)
     # Each value was converted by its field
     settings = dataclasses.replace(Settings(), **own, of_bindings=of_bindings)  # type: ignore[arg-type]
-    _check_together(settings, origins or {})
+    check_together(settings, origins or {})
     return settings
 
 
@@ -379,22 +395,3 @@ def shown_value(value: object) -> str:
 
 def _checked(name: str, raw: object, called: str) -> object:
     return checked(name, FIELDS[name].default, facts_of(name), raw, called)
-
-
-def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
-    """Checks that need two values: a default must not be above its maximum, and the public URL on the base domain."""
-    host = urlsplit(settings.public_url).hostname or settings.base_domain
-    if host != settings.base_domain:
-        raise StartError(
-            f"public_url is {settings.public_url}, but workers answer below base_domain, which is"
-            f" {settings.base_domain}",
-            "leave out base_domain, or use the same host in both",
-        )
-    for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "timer_ms"):
-        value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
-        if value > cap:
-            place, cap_place = (f" ({origins[each]})" if each in origins else "" for each in (name, f"max_{name}"))
-            raise StartError(
-                f"{name} is {value}{place}, above max_{name}, which is {cap}{cap_place}",
-                f"raise max_{name} or lower {name}",
-            )
