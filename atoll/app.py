@@ -12,8 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import atoll
@@ -25,16 +24,18 @@ from atoll.bindings.services import Routes, Services
 from atoll.bindings.sites import Sites, own_hosts
 from atoll.bindings.triggers import Triggers
 from atoll.broker import Broker
+from atoll.cluster.storage import open_storage
 from atoll.config import Settings
 from atoll.control.access.access import Access
 from atoll.control.access.tenants import Tenant
 from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.following import follow
 from atoll.control.deploy.quotas import bound_stores, caps_of
+from atoll.control.deploy.sharing import unshared
 from atoll.control.deploy.switching import DeployerParts
 from atoll.control.store.vault import VARIABLE, Vault
 from atoll.control.store.workers import WorkerStore
-from atoll.db.folder import DataFolder
-from atoll.db.sqlite import Database, damaged
+from atoll.db.sqlite import damaged
 from atoll.egress.gate import EgressGate
 from atoll.engine.calls.between_workers import WorkerCalls
 from atoll.engine.calls.events import EventRunner
@@ -52,9 +53,9 @@ from atoll.front.control import Message, Receive, Send
 from atoll.front.options import FrontOptions
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
-from atoll.front.server import Listening, Server, listen
+from atoll.front.ports import Ports, open_ports
+from atoll.front.server import Listening, Server
 from atoll.front.site import Site
-from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import manifests, trigger_kinds
@@ -73,7 +74,6 @@ from atoll.wire.generated import Outcome
 from atoll.workers import Version
 
 if TYPE_CHECKING:
-    from atoll.api.routes import Route
     from atoll.control.api import ControlApi
 
 log = logging.getLogger("atoll")
@@ -130,21 +130,18 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        ports = self._listen()  # first: a port in use is the most common mistake
+        ports = None
+        if self.listens:
+            self.settings, ports = open_ports(self.settings, self._undo)
+        self.storage = await open_storage(self.settings, self._undo)
         self._make()
-        await self._begin(*ports)
+        await self._begin(ports)
 
     def _make(self) -> None:
         """Make and connect every object. Nothing runs yet."""
         undo = self._undo
         settings = self.settings
-        folder = DataFolder(settings.data)
-        undo.callback(folder.close)
-        folder.sweep()
-        folder.watch()
-        database = Database(settings.data / "atoll.db")
-        undo.push_async_callback(database.close)
-
+        database, cluster = self.storage.database, self.storage.cluster
         self.logs = LogStore(
             settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
         )
@@ -156,9 +153,10 @@ class Node:
         undo.callback(self.gate.close)
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
         routes, events = self._make_routes(), EventRunner()
-        vault = Vault(settings.data, os.environ.get(VARIABLE))
+        vault = self.vault = Vault(settings.data, os.environ.get(VARIABLE))
         shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects.runtime
-        services = Services(settings, database, routes, self.inner, events, self, *shared)
+        services = Services(settings, database, routes, self.inner, events, self, *shared, cluster=cluster)
+        self.refused = unshared(is_shared=cluster is not None and not cluster.is_alone)
         bindings = make_bindings(services, self.host)
         for binding in bindings.values():
             undo.push_async_callback(binding.close)
@@ -182,18 +180,21 @@ class Node:
         self.access.tenants.listen(self._cap_tenant)
         self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
         self.deployer = self._make_deployer(store, bindings)
+        if cluster is not None:
+            cluster.database.listen(partial(follow, self.deployer))
+            cluster.on_drain = self._leave
         self.is_split = self.deployer.is_split
-        self.sites = Sites(settings, bindings)
+        self.sites = Sites(settings, {kind: each for kind, each in bindings.items() if kind not in self.refused})
         self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
         self.server = self._make_server()
         self.lag = LoopLag()
         undo.callback(self.lag.close)
 
-    async def _begin(
-        self, listening: Listening | None, secure: Listening | None, certificates: Certificates | None
-    ) -> None:
+    async def _begin(self, ports: Ports | None) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
+        if self.storage.cluster is not None:
+            await self.storage.cluster.join(self.vault)
         await self.objects.start(settings, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
@@ -205,28 +206,16 @@ class Node:
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        if listening is not None:
-            await self._open(listening)
-        if secure is not None and certificates is not None:
-            await self.server.startup_secure(secure, certificates)
+        if ports is not None:
+            await self._open(ports.plain)
+            if ports.secure is not None and ports.certificates is not None:
+                await self.server.startup_secure(ports.secure, ports.certificates)
         undo.push_async_callback(self._drain)
         self.files.start()
         self.lag.start()
         self.phase = "serving"
-
-    def _listen(self) -> tuple[Listening | None, Listening | None, Certificates | None]:
-        """Open the ports, if the node listens. Then the settings have the port that the system chose."""
-        if not self.listens:
-            return None, None, None
-        listening = listen(self.settings.host, self.settings.port)
-        self._undo.callback(listening.close)
-        self.settings = replace(self.settings, port=listening.port)
-        if not self.settings.https_port:
-            return listening, None, None
-        certificates = Certificates(self.settings.certificates)
-        secure = listen(self.settings.host, self.settings.https_port)
-        self._undo.callback(secure.close)
-        return listening, secure, certificates
+        if self.storage.cluster is not None:
+            await self.storage.cluster.serve()
 
     async def _open(self, listening: Listening) -> None:
         """Start to answer clients, including those that have connected since `listen`."""
@@ -319,6 +308,7 @@ class Node:
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
         from atoll.control.endpoints.node_routes import node_routes
+        from atoll.control.endpoints.of_bindings import binding_routes
 
         self._undo.push_async_callback(self.offload.close)
         uploads = self.settings.upload_bytes
@@ -335,26 +325,22 @@ class Node:
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
+            refused=self.refused,
+            cluster=self.storage.cluster,
             more=[
                 *metrics.routes(),
-                *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
-                *self._binding_routes(bindings),
+                *node_routes(
+                    self.settings, self.origins, self.access.audit, self.objects.runtime, self.storage.cluster
+                ),
+                *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
         return ControlApi(parts)
 
-    def _binding_routes(self, bindings: Mapping[str, Binding]) -> list[Route]:
-        from atoll.api.admin import AdminTools
-
-        deployer = self.deployer
-        tools = AdminTools(self.access.audit, deployer.find, lambda tenant: deployer.after(tenant, ""))
-        found = [(manifest.admin, bindings[kind]) for kind, manifest in manifests().items()]
-        return [route for admin, binding in found if admin is not None for route in admin(binding, tools)]
-
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
+        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         found = {field: bindings[kind].trigger for field, kind in trigger_kinds().items()}
@@ -387,9 +373,15 @@ class Node:
         server.shared.site, server.shared.ready = self.site, self.site.ready
         return server
 
-    async def _drain(self) -> None:
+    def _leave(self) -> None:
+        """Take no more work: an operator or the stop of the node wants that."""
         self.phase = "draining"
         self.triggers.stop()
+
+    async def _drain(self) -> None:
+        self._leave()
+        if self.storage.cluster is not None:
+            await self.storage.cluster.drain()
         await asyncio.sleep(self.settings.drain_delay)  # load balancers see it in /readyz
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()

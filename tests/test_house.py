@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"broker"},
     {"bindings"},
     {"api"},
-    {"egress", "asset_files", "objects"},
+    {"egress", "asset_files", "objects", "cluster"},
     {"db", "offload"},
     {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
     | {

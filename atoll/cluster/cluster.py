@@ -14,7 +14,7 @@ from typing import Protocol
 
 from atoll import __version__
 from atoll.cluster.nodes import RENEW_SECONDS, Membership, NodeState
-from atoll.cluster.shared_files import MAIN, PREFIX, SharedFiles
+from atoll.cluster.shared_files import MAIN, SharedFiles
 from atoll.config import Settings
 from atoll.db.shared import SharedDatabase
 from atoll.errors import StartError, StorageFailed
@@ -48,21 +48,19 @@ class Cluster:
         self.members = Membership(self.postgres, name=name, address=address, release=__version__, alone=self.is_alone)
         self.session = secrets.token_hex(8)
         self.on_drain: Callable[[], None] = lambda: None
-        self._others: list[Callable[[], Awaitable[None]]] = []  # what must be done when nodes have died
+        self._looks: list[Callable[[], Awaitable[None]]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self._everything = 0  # the number of the feed up to which this node has everything
         self.is_cut_off = False
 
-    async def open(self, own: Mapping[str, Traversable], tables: Mapping[str, Traversable]) -> None:
-        """Connect, migrate, and open the shared databases. `own` are the migrations of those besides the main one,
-        `tables` those of bindings with tables in PostgreSQL. Raises StartError."""
+    async def open(self, tables: Mapping[str, Traversable]) -> None:
+        """Connect, migrate, and open the shared database. `tables` are the migrations of bindings with tables in
+        PostgreSQL. Raises StartError."""
         refuse_other_folder(self._settings)
         await self.postgres.open()
         await migrate(self.postgres, {"cluster": resources.files("atoll.cluster") / "migrations", **tables})
         await self.files.open(MAIN, None)
-        for name, migrations in sorted(own.items()):
-            await self.files.open(name, migrations)
 
     @property
     def database(self) -> SharedDatabase:
@@ -83,16 +81,25 @@ class Cluster:
                 "copy the file root-key from the data folder of another node, or set ATOLL_ROOT_KEY to the same everywhere",
             ) from None
 
-    async def join(self) -> None:
+    async def join(self, vault: Proves) -> None:
+        """Raises StartError."""
+        await self.prove(vault)
         self.members.schema = self.database.schema
         await self.members.join(self.session, self._everything)
         self._tasks = [asyncio.ensure_future(each()) for each in (self._follow, self._renew, self._tidy)]
 
-    def serve(self) -> None:
-        self.members.state = NodeState.SERVING
+    async def serve(self) -> None:
+        await self._become(NodeState.SERVING)
 
-    def drain(self) -> None:
-        self.members.state = NodeState.DRAINING
+    async def drain(self) -> None:
+        await self._become(NodeState.DRAINING)
+
+    async def _become(self, state: NodeState) -> None:
+        self.members.state = state
+        try:
+            await self.members.renew(self._everything)
+        except StorageFailed:
+            pass  # the next renewal says it
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -106,9 +113,9 @@ class Cluster:
             pass  # the lease ends by itself
         await self.postgres.close()
 
-    def when_nodes_died(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Call `act` from time to time: it frees what dead nodes had."""
-        self._others.append(act)
+    def when_renewed(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Call `act` after each renewal of the lease: it looks for work, and frees what dead nodes had."""
+        self._looks.append(act)
 
     # Following
 
@@ -175,9 +182,9 @@ class Cluster:
                     await self.members.join(self.session, self._everything)
                 elif wanted == "drain" and self.members.state is NodeState.SERVING:
                     log.warning("an operator drains this node")
-                    self.drain()
+                    self.members.state = NodeState.DRAINING
                     self.on_drain()
-                for act in self._others:
+                for act in self._looks:
                     await act()
             except (StorageFailed, StartError) as error:
                 log.debug("the lease cannot be renewed: %s", error)
@@ -203,14 +210,4 @@ def refuse_other_folder(settings: Settings) -> None:
         raise StartError(
             f"the data folder {settings.data} belongs to a node without PostgreSQL: its workers would be missing",
             "choose another folder with --data, and deploy the workers again; moving them is not there yet",
-        )
-
-
-def refuse_cluster_folder(settings: Settings) -> None:
-    """The other way round. Raises StartError."""
-    if (settings.data / f"{PREFIX}{MAIN}.db").exists():
-        raise StartError(
-            f"the data folder {settings.data} belongs to a node with PostgreSQL, and store is not set",
-            "give the node its --store again (or ATOLL_STORE), or choose another folder with --data",
-            "store",
         )

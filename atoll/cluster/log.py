@@ -16,7 +16,7 @@ APPEND = "UPDATE stores SET last = $1, schema = greatest(schema, $4) WHERE name 
 INSERT = "INSERT INTO changes (seq, store, prev, id, schema, body) VALUES ($1, $2, $3, $4, $5, $6)"
 FETCH = (
     "SELECT seq, prev, id::text, schema, body FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) AS total"
-    " FROM changes WHERE store = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS some"
+    " FROM changes WHERE store = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS found"
     " WHERE total - octet_length(body) < $4 ORDER BY seq"
 )
 BEHIND = (

@@ -28,7 +28,7 @@ import apsw
 
 from atoll.db.migrate import user_version
 from atoll.db.sqlite import Database, Write
-from atoll.errors import AtollError, StorageAway, StorageFailed
+from atoll.errors import AtollError, BindingRefused, StorageAway, StorageFailed
 
 T = TypeVar("T")
 
@@ -47,11 +47,11 @@ REMEMBERED = 10_000  # changes of other nodes, for the check of `position`
 Key: TypeAlias = tuple[str, object]  # table, first column of the primary key
 
 
-class StaleWrite(AtollError):
+class StaleWrite(BindingRefused):
     """Another node changed the same thing at the same time. Nothing was written."""
 
     def __init__(self) -> None:
-        super().__init__("another node changed this at the same moment")
+        super().__init__("409 another node changed this at the same moment: check the result, then try again")
 
 
 class Change(NamedTuple):
@@ -165,7 +165,7 @@ class SharedDatabase(Database):
                     raise
                 return
             if seq is not None:
-                self._finish(seq, change.id)
+                self._complete(seq, change.id)
                 self._loop.call_soon_threadsafe(self._move, seq)
                 return
             self._undo()
@@ -204,7 +204,7 @@ class SharedDatabase(Database):
             return []
         return [touched for touched in self._recent if touched.seq > act.position]
 
-    def _finish(self, seq: int, id: str) -> None:
+    def _complete(self, seq: int, id: str) -> None:
         self._writer.execute("INSERT OR REPLACE INTO shared_state VALUES (1, ?, ?)", (seq, id))
         self._writer.execute("COMMIT")
         self._seq, self.id = seq, id
@@ -240,7 +240,7 @@ class SharedDatabase(Database):
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             apsw.Changeset.apply(change.body, self._writer, conflict=_on_conflict)
-            self._finish(change.seq, change.id)
+            self._complete(change.seq, change.id)
         except apsw.AbortError:
             self._undo()
             raise StorageFailed("this copy differs from the log: stop the node and delete the file", str(self.path)) from None

@@ -147,5 +147,7 @@ class Postgres:
     async def _acquired(self) -> AsyncIterator[Connection]:
         if self._pool is None:
             raise told(ConnectionError())
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # an op runs outside of any task until its first wait (bindings/base.py)
         async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
             yield connection

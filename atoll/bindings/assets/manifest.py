@@ -29,6 +29,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="assets",
+    one_node="static assets",
     make=make,
     cloudflare="atoll.bindings.assets.cloudflare",
     config="atoll.bindings.assets.config",

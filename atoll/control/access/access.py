@@ -11,6 +11,7 @@ from atoll.control.access.gate import Gate
 from atoll.control.access.reserved import Reservations
 from atoll.control.access.tenants import Tenants
 from atoll.control.access.tokens import Tokens
+from atoll.db.shared import SharedDatabase, Touched
 from atoll.db.sqlite import Database
 
 
@@ -22,3 +23,13 @@ class Access:
         self.audit = AuditLog(database, clock)
         self.reserved = Reservations(database, settings.base_domain, settings.reserved_host_days, clock)
         self.gate = Gate(settings, self.tokens, self.tenants, clock)
+        if isinstance(database, SharedDatabase):
+            database.listen(self._follow)
+
+    async def _follow(self, touched: Touched) -> None:
+        """Take over what another node has changed."""
+        tables = {table for table, _ in touched.keys}
+        self.tenants.follow(str(name) for table, name in touched.keys if table == "tenants")
+        self.tokens.follow(str(id) for table, id in touched.keys if table == "tokens")
+        if "reserved_hosts" in tables:
+            self.reserved.load()

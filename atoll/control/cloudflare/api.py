@@ -22,6 +22,7 @@ from atoll.control.cloudflare.scripts import ScriptsApi
 from atoll.control.cloudflare.secrets import SecretsOfScripts
 from atoll.control.cloudflare.versions import VersionsOfScripts
 from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.sharing import guarded
 from atoll.control.deploy.upload import max_body
 from atoll.control.store.workers import WorkerStore
 from atoll.manifests.every import cloudflare_parts
@@ -37,6 +38,7 @@ class CloudflareParts(Struct, frozen=True):
     is_control: Callable[[bytes], bool]
     address: Callable[[], PublicAddress]
     kinds: Mapping[str, Binding]
+    refused: Mapping[str, str] = {}
 
 
 class CloudflareApi:
@@ -54,7 +56,7 @@ class CloudflareApi:
         ]
         for kind, part in cloudflare_parts().items():
             if part.routes is not None and kind in parts.kinds:
-                self.routes += part.routes(parts.kinds[kind], tools)
+                self.routes += guarded(kind, part.routes(parts.kinds[kind], tools), parts.refused)
         self._boundary = CloudflareBoundary(parts.is_control, parts.access, accounts, parts.work)
 
     def mount(self) -> list[routing.BaseRoute]:

@@ -342,13 +342,7 @@ class Deployer(Switching):
         hosts = [*self.rules.let_go(deployment), *self.previews.claims(deployment.id)]
         await self._reserved.keep(hosts, by.tenant)
         await self._store.delete(deployment, Mark.of(by, self._clock()))
-        self._router.drop(name)
-        self._drop(deployment)
-        self.health.forget(deployment.id)
-        self.previews.drop(deployment.id)
-        self._logs.drop(deployment.id)
-        await self._triggers.drop(deployment.id)
-        self._retire(loaded)
+        await self._let_go(deployment, loaded)
 
 
 def refuse_changed_secrets(wanted: Deployment, current: Deployment) -> None:

@@ -17,6 +17,7 @@ from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Query, Route, caller_of
+from atoll.config import Settings
 from atoll.observe.backup import BackupManifest, copy_folder, tar_chunks, work_folder
 from atoll.offload.threads import in_thread
 

@@ -11,13 +11,19 @@ from atoll.config import Settings
 from atoll.control.endpoints.backup import BackupApi
 from atoll.control.endpoints.config import ConfigApi
 from atoll.control.endpoints.damage import DamageApi
+from atoll.control.endpoints.nodes import Nodes, NodesApi
 
 
 def node_routes(
-    settings: Settings, origins: Mapping[str, str] | None, audit: AuditLog, objects: Objects
+    settings: Settings,
+    origins: Mapping[str, str] | None,
+    audit: AuditLog,
+    objects: Objects,
+    cluster: Nodes | None,
 ) -> list[Route]:
     return [
+        *NodesApi(cluster, audit).routes(),
         *ConfigApi(settings, origins).routes(),
-        *BackupApi(settings.data, audit).routes(),
+        *BackupApi(settings, audit).routes(),
         *DamageApi(objects).routes(),
     ]
