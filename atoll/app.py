@@ -58,7 +58,7 @@ from atoll.front.server import Listening, Server
 from atoll.front.site import Site
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
-from atoll.manifests.every import manifests, trigger_kinds
+from atoll.manifests.every import trigger_kinds
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of

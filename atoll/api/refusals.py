@@ -103,9 +103,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ),
     ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a valid pattern."),
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
-    ApiCode.ONE_NODE: ApiFacts(
-        501, "one_node", "What only one node can have, on nodes that share a PostgreSQL."
-    ),
+    ApiCode.ONE_NODE: ApiFacts(501, "one_node", "What only one node can have, on nodes that share a PostgreSQL."),
     ApiCode.UNAVAILABLE: ApiFacts(
         503, "unavailable", "No engine could check the worker, or the node is overloaded; try again."
     ),

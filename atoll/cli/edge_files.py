@@ -108,9 +108,7 @@ def nginx(addresses: Sequence[str], port: int) -> str:
 
 
 def haproxy(addresses: Sequence[str], port: int) -> str:
-    lines = [
-        f"    server node{number} {address} check inter 2s fall 1" for number, address in enumerate(addresses, 1)
-    ]
+    lines = [f"    server node{number} {address} check inter 2s fall 1" for number, address in enumerate(addresses, 1)]
     return HAPROXY.format(servers="\n".join(lines), port=port)
 
 

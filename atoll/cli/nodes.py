@@ -14,7 +14,7 @@ from atoll.cli.talk import done, fail, show_json, show_table
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
-COLUMNS = ("NAME", "ADDRESS", "STATE", "BEHIND", "RELEASE", "STARTED")
+COLUMNS = ("name", "address", "state", "behind", "release", "started")
 
 
 @click.group(invoke_without_command=True)
@@ -67,10 +67,7 @@ def watch(client: Client, seconds: float, times: int | None) -> None:
 def drain(client: Client, name: str, as_json: bool) -> None:
     """Take a node out of service: edges send it nothing new, and it starts no crons and batches. Then stop it."""
     found = client.post(f"/api/nodes/{name}/drain", {})["nodes"]
-    if as_json:
-        show_json(found)
-    else:
-        done(f"{name} drains: stop it when its calls are over, or start it again to undo this")
+    done(f"{name} drains: stop it when its calls are over, or start it again to undo this", as_json, nodes=found)
 
 
 def _show(found: list[dict[str, Any]]) -> None:
@@ -78,7 +75,7 @@ def _show(found: list[dict[str, Any]]) -> None:
         (node["name"], node["address"], node["state"], str(node["behind"]), node["release"], node["started_at"])
         for node in found
     ]
-    show_table(COLUMNS, rows)
+    show_table(COLUMNS, rows, "no nodes")
 
 
 @click.command()

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Protocol
 
 from atoll import __version__
@@ -78,7 +77,7 @@ class Cluster:
         except Exception as error:
             raise StartError(
                 f"this node does not have the root key of the cluster: {error}",
-                "copy the file root-key from the data folder of another node, or set ATOLL_ROOT_KEY to the same everywhere",
+                "copy the file root-key from the data folder of another node, or give all the same ATOLL_ROOT_KEY",
             ) from None
 
     async def join(self, vault: Proves) -> None:
@@ -182,7 +181,7 @@ class Cluster:
                     await self.members.join(self.session, self._everything)
                 elif wanted == "drain" and self.members.state is NodeState.SERVING:
                     log.warning("an operator drains this node")
-                    self.members.state = NodeState.DRAINING
+                    await self.drain()
                     self.on_drain()
                 for act in self._looks:
                     await act()

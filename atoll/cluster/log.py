@@ -19,9 +19,7 @@ FETCH = (
     " FROM changes WHERE store = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS found"
     " WHERE total - octet_length(body) < $4 ORDER BY seq"
 )
-BEHIND = (
-    "SELECT release FROM nodes WHERE expires > clock_timestamp() AND schema < $1 ORDER BY name LIMIT 1"
-)
+BEHIND = "SELECT release FROM nodes WHERE expires > clock_timestamp() AND schema < $1 ORDER BY name LIMIT 1"
 
 
 class _Overtaken(Exception):

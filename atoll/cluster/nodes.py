@@ -17,7 +17,6 @@ from msgspec import Struct
 from atoll.errors import StartError
 from atoll.postgres.pool import Postgres
 
-
 LEASE_SECONDS = 6.0
 RENEW_SECONDS = 2.0
 LOCK = 0x61746F6C6D  # of advisory locks: one node joins at a time
@@ -124,7 +123,8 @@ class Membership:
     async def behind(self, seq: int) -> list[str]:
         """The names of the live nodes that have not applied a change yet."""
         sql = (
-            "SELECT name FROM nodes WHERE expires > clock_timestamp() AND seen < $1 AND state <> 'starting' ORDER BY name"
+            "SELECT name FROM nodes WHERE expires > clock_timestamp() AND seen < $1 AND state <> 'starting'"
+            " ORDER BY name"
         )
         return [row["name"] for row in await self._postgres.fetch(sql, seq)]
 

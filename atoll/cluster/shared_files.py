@@ -58,7 +58,9 @@ class SharedFiles:
         except BaseException as error:
             await database.close()
             if isinstance(error, StorageFailed):
-                raise StartError(f"the changes of other nodes cannot be read: {error}", "see docs/guides/cluster.md") from None
+                raise StartError(
+                    f"the changes of other nodes cannot be read: {error}", "see docs/guides/cluster.md"
+                ) from None
             raise
         self.databases[name] = database
         return database
@@ -69,15 +71,15 @@ class SharedFiles:
 
     async def _continues(self, name: str, path: Path) -> bool:
         """Whether the log has everything that follows on this copy. Raises StartError if the log has lost changes."""
-        seq, id = await asyncio.to_thread(_state_of, path) if path.exists() else (0, "")
+        seq, id = await asyncio.to_thread(_state_of, path)
         row = await self._postgres.row("SELECT last, snapshot FROM stores WHERE name = $1", name)
         assert row is not None
         sql = "SELECT id::text FROM changes WHERE seq = $1 AND store = $2"
         known = await self._postgres.value(sql, seq, name) if seq else ""
         if seq > row["last"] or (known is not None and known != id):
             raise StartError(
-                f"PostgreSQL does not have change {seq} of {path}, which this node has applied: it has lost commits, or is"
-                " another database",
+                f"PostgreSQL does not have change {seq} of {path}, which this node has applied: it has lost commits, or"
+                " is another database",
                 "find out which one is right; to take over what PostgreSQL has, move that file away and start again",
             )
         if known is None:  # deleted from the log, since it is in a snapshot
@@ -85,7 +87,10 @@ class SharedFiles:
         return seq > 0 or row["snapshot"] == 0
 
     async def _restore(self, name: str, path: Path) -> None:
-        sql = "SELECT body FROM snapshots WHERE store = $1 AND seq = (SELECT snapshot FROM stores WHERE name = $1) AND part = $2"
+        sql = (
+            "SELECT body FROM snapshots WHERE store = $1 AND part = $2"
+            " AND seq = (SELECT snapshot FROM stores WHERE name = $1)"
+        )
         for old in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             old.unlink(missing_ok=True)
         part, new = 0, path.with_suffix(".new")
@@ -117,7 +122,9 @@ class SharedFiles:
 
     async def _store(self, name: str, seq: int, id: str, copy: Path) -> None:
         async with self._postgres.transaction() as connection:
-            taken = await connection.execute("UPDATE stores SET snapshot = $1 WHERE name = $2 AND snapshot < $1", seq, name)
+            taken = await connection.execute(
+                "UPDATE stores SET snapshot = $1 WHERE name = $2 AND snapshot < $1", seq, name
+            )
             if taken.endswith(" 0"):
                 return  # another node was faster
             await connection.execute("DELETE FROM snapshots WHERE store = $1", name)
@@ -125,7 +132,12 @@ class SharedFiles:
                 part = 0
                 while body := await asyncio.to_thread(file.read, PART):
                     await connection.execute(
-                        "INSERT INTO snapshots (store, seq, id, part, body) VALUES ($1, $2, $3, $4, $5)", name, seq, id, part, body
+                        "INSERT INTO snapshots (store, seq, id, part, body) VALUES ($1, $2, $3, $4, $5)",
+                        name,
+                        seq,
+                        id,
+                        part,
+                        body,
                     )
                     part += 1
 
@@ -148,6 +160,8 @@ def _copy(connection: apsw.Connection, path: Path) -> tuple[int, str]:
 
 
 def _state_of(path: Path) -> tuple[int, str]:
+    if not path.exists():
+        return 0, ""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         return read_state(connection) if connection.table_exists("main", "shared_state") else (0, "")

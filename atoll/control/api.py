@@ -92,7 +92,12 @@ class ControlApi:
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)
-        boundary = Boundary(parts.is_control, access.gate.identify, work, settled=None if parts.cluster is None else parts.cluster.settled)
+        boundary = Boundary(
+            parts.is_control,
+            access.gate.identify,
+            work,
+            settled=None if parts.cluster is None else parts.cluster.settled,
+        )
         shared = work, parts.is_control, lambda: self.address, parts.kinds, parts.refused
         self.cloudflare = CloudflareApi(CloudflareParts(settings, deployer, parts.store, access, *shared))
         mounted = [*boundary.mount(self.routes), *self.cloudflare.mount()]

@@ -34,7 +34,9 @@ T = TypeVar("T")
 
 log = logging.getLogger("atoll.db")
 
-STATE = "CREATE TABLE IF NOT EXISTS shared_state (one INTEGER PRIMARY KEY, seq INTEGER NOT NULL, id TEXT NOT NULL) STRICT"
+STATE = (
+    "CREATE TABLE IF NOT EXISTS shared_state (one INTEGER PRIMARY KEY, seq INTEGER NOT NULL, id TEXT NOT NULL) STRICT"
+)
 OWN_TABLES = frozenset(("shared_state", "code_caches"))  # of each node: V8 of another machine could not use its caches
 # Whether a row may be added depends on all others: no two hosts that overlap may belong to two tenants. A new worker
 # claims the host of its name.
@@ -107,8 +109,8 @@ class SharedDatabase(Database):
         """Call a listener on the event loop with each change of another node, after it was applied to the file."""
         self._listeners.append(listener)
 
-    async def write(self, act: Callable[[apsw.Connection], T]) -> T:
-        return await super().write(_Checked(act, self.position))
+    async def write(self, act: Callable[[apsw.Connection], T], *, anyway: bool = False) -> T:
+        return await super().write(act if anyway else _Checked(act, self.position))
 
     async def follow(self) -> None:
         """Apply what other nodes have changed, to the file and to the node's memory."""
@@ -243,7 +245,9 @@ class SharedDatabase(Database):
             self._complete(change.seq, change.id)
         except apsw.AbortError:
             self._undo()
-            raise StorageFailed("this copy differs from the log: stop the node and delete the file", str(self.path)) from None
+            raise StorageFailed(
+                "this copy differs from the log: stop the node and delete the file", str(self.path)
+            ) from None
         except BaseException:
             self._undo()
             raise
@@ -298,7 +302,7 @@ class _Session:
         sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         for (name,) in connection.execute(sql).fetchall():
             if name not in OWN_TABLES:
-                self._session.attach(name)
+                self._session.attach(str(name))
 
     def __enter__(self) -> apsw.Session:
         return self._session
@@ -353,5 +357,3 @@ def read_state(connection: apsw.Connection) -> tuple[int, str]:
 def opened(place: Path | Database, migrations: Traversable) -> Database:
     """A database of a binding: its own file, or one that the node shares with others."""
     return place if isinstance(place, Database) else Database(place, migrations=migrations)
-
-

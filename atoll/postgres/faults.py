@@ -30,7 +30,7 @@ def told(error: BaseException) -> Exception:
         return StorageAway("the database of this node is read-only")
     if isinstance(error, asyncpg.InsufficientResourcesError) and not isinstance(error, asyncpg.TooManyConnectionsError):
         return StorageFailed("the disk or memory of the database is full")
-    if isinstance(error, GONE) or isinstance(error, RACES):
+    if isinstance(error, (*GONE, *RACES)):
         return StorageAway(AWAY)
     assert isinstance(error, Exception)
     return error

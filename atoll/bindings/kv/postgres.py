@@ -8,6 +8,7 @@ statement, unless the quota refuses that one: then each is tried by itself.
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -138,7 +139,7 @@ class PostgresKV:
     async def list(self, space: Space, prefix: bytes, after: bytes, limit: int, now: float) -> Page:
         end = after_prefix(prefix) or LAST
         comparison, start = (">", after) if after >= prefix and after else (">=", prefix)
-        found: list[Listed] = []
+        found: builtins.list[Listed] = []
         for _ in range(SCANNED):
             wanted = limit + 1 - len(found)
             rows = await self._postgres.fetch(LIST.format(comparison), *space, start, end, wanted)
@@ -173,10 +174,10 @@ class PostgresKV:
     async def delete(self, space: Space, keys: Sequence[bytes]) -> None:
         await self._writes.add(Delete(space, keys))
 
-    async def _write_all(self, writes: list[Put | Delete]) -> list[BaseException | None]:
+    async def _write_all(self, writes: builtins.list[Put | Delete]) -> builtins.list[BaseException | None]:
         """Make waiting writes, in the order of their tenants: two nodes lock them in the same order."""
         order = sorted(range(len(writes)), key=lambda i: writes[i].space)
-        parts: list[tuple[Put | Delete, list[int]]] = []  # a statement, and the writes that it makes
+        parts: builtins.list[tuple[Put | Delete, builtins.list[int]]] = []  # a statement, and the writes that it makes
         for i in order:
             write = writes[i]
             last = parts[-1][0] if parts else None
@@ -184,7 +185,7 @@ class PostgresKV:
                 parts[-1] = (last._replace(entries={**last.entries, **write.entries}), [*parts[-1][1], i])
             else:
                 parts.append((write, [i]))
-        outcomes: list[BaseException | None] = [None] * len(writes)
+        outcomes: builtins.list[BaseException | None] = [None] * len(writes)
         async with self._postgres.transaction() as connection:
             for part, made in parts:
                 row = await _run(connection, part)

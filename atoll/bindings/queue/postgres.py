@@ -298,8 +298,9 @@ class PostgresQueues:
             " AND lease IS NULL AND sent_at < $1 - q.retention * 1000)"
         )
         step = (
-            "DELETE FROM queue_messages WHERE seq IN (SELECT seq FROM queue_messages WHERE queue_id = $1 AND lease IS NULL"
-            f" AND sent_at < $2 ORDER BY sent_at LIMIT {REMOVED_ROWS} FOR UPDATE SKIP LOCKED) RETURNING octet_length(body)"
+            "DELETE FROM queue_messages WHERE seq IN (SELECT seq FROM queue_messages WHERE queue_id = $1"
+            f" AND lease IS NULL AND sent_at < $2 ORDER BY sent_at LIMIT {REMOVED_ROWS} FOR UPDATE SKIP LOCKED)"
+            " RETURNING octet_length(body)"
         )
         now = self.now()
         for row in await self._postgres.fetch(old, now):
@@ -364,5 +365,3 @@ async def _grow(connection: Any, queue_id: int, size: int) -> None:
 
 def _weight(send: Send) -> int:
     return sum(len(message.body) + MESSAGE_BYTES for message in send.messages)
-
-

@@ -288,7 +288,9 @@ class Switching(Deployed):
             self._switch(stored, routes, shares)
             self.health.forget(stored.id)  # the other node watches
             self._retire(old)
-            log.info("the active version of %s is %d (%s), by another node", stored.name, stored.number, stored.version.id)
+            log.info(
+                "the active version of %s is %d (%s), by another node", stored.name, stored.number, stored.version.id
+            )
         self.previews.refresh(stored)
 
     async def forget(self, worker_id: str) -> None:
@@ -334,6 +336,7 @@ class Switching(Deployed):
         self.rules.refuse_foreign(draft.routes, by)
         self.rules.refuse_taken(draft)
         if draft.id not in self.live:
+            self.refuse_taken_name(draft.name, by)  # another node may have created it meanwhile
             self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         self._quotas.refuse_too_large(drafts, self._all_code(by.tenant))
 

@@ -16,7 +16,6 @@ from atoll.bindings.cron.sqlite import SqliteCronHistory
 from tests.postgres_server import opened_database
 
 
-
 @asynccontextmanager
 async def in_sqlite(folder: Path) -> AsyncIterator[Callable[[], CronHistory]]:
     yield lambda: SqliteCronHistory(folder / "crons.db")
