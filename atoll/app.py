@@ -195,6 +195,8 @@ class Node:
         undo, settings = self._undo, self.settings
         if self.storage.cluster is not None:
             await self.storage.cluster.join(self.vault)
+        if self.refused:
+            log.warning("refused here, since nodes cannot share it yet: %s", ", ".join(sorted(self.refused.values())))
         await self.objects.start(settings, undo)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)

@@ -33,8 +33,20 @@ LAYERS: list[set[str]] = [
     {"bindings"},
     {"api"},
     {"egress", "asset_files", "objects", "cluster"},
+    {"postgres"},
     {"db", "offload"},
-    {"claims", "client_headers", "clock", "config", "config_file", "config_values", "errors", "holdings", "logs"}
+    {
+        "claims",
+        "client_headers",
+        "clock",
+        "config",
+        "config_file",
+        "config_together",
+        "config_values",
+        "errors",
+        "holdings",
+        "logs",
+    }
     | {
         "assets",
         "manifests",

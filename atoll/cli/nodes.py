@@ -48,16 +48,19 @@ def list_nodes(client: Client, as_json: bool) -> None:
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=2.0, help="Time between two lists.")
 @click.option("--times", type=click.IntRange(min=1), help="Stop after this number of lists.")
 @node_options
-def watch(client: Client, seconds: float, times: int | None) -> None:
+@json_option
+def watch(client: Client, seconds: float, times: int | None, as_json: bool) -> None:
     """List the nodes again and again, until Ctrl-C."""
     count = 0
     while True:
-        _show(client.get("/api/nodes")["nodes"])
+        found = client.get("/api/nodes")["nodes"]
+        show_json(found) if as_json else _show(found)
         count += 1
         if count == times:
             return
         time.sleep(seconds)
-        click.echo()
+        if not as_json:
+            click.echo()
 
 
 @nodes.command("drain")
@@ -82,7 +85,8 @@ def _show(found: list[dict[str, Any]]) -> None:
 @click.argument("kind", type=click.Choice(list(EDGES)))
 @click.option("--port", type=click.IntRange(1, 65535), default=80, help="Port that the edge listens on.")
 @node_options
-def edge(client: Client, kind: str, port: int) -> None:
+@json_option
+def edge(client: Client, kind: str, port: int, as_json: bool) -> None:
     """Print the configuration of a load balancer for the nodes that run: nginx, HAProxy, Traefik or Caddy.
 
     Requests for a host go to the same node as long as it runs, so its isolates stay warm. If a node fails, requests
@@ -97,4 +101,8 @@ def edge(client: Client, kind: str, port: int) -> None:
     addresses = sorted(node["address"] for node in found if node["state"] in ("starting", "serving"))
     if not addresses:
         fail("no node is serving", "`atoll nodes` lists them")
-    click.echo(EDGES[kind](addresses, port), nl=False)
+    text = EDGES[kind](addresses, port)
+    if as_json:
+        show_json({"config": text})
+    else:
+        click.echo(text, nl=False)

@@ -82,7 +82,7 @@ class NodesApi:
         await self._audit.note(caller_of(request), "node.drain", name)
         if not await members.want(name, "drain"):
             text = f"there is no node `{name[:80]}` that runs"
-            raise Refused(ApiCode.NOT_FOUND, text, "GET /api/nodes lists the nodes")
+            raise Refused(ApiCode.NOT_FOUND, text, "`atoll nodes` lists the nodes")
         return json_answer(await self._answer())
 
     async def _answer(self) -> NodesAnswer:
