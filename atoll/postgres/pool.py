@@ -50,12 +50,11 @@ class Postgres:
             )
             async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
                 await self._check(connection)
-        except StartError:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, (*GONE, asyncpg.PostgresError, ValueError)):
+                raise start_error(error, self.place) from None
             raise
-        except (*GONE, asyncpg.PostgresError, ValueError) as error:
-            await self.close()
-            raise start_error(error, self.place) from None
 
     async def _check(self, connection: Connection) -> None:
         sql = (
@@ -69,7 +68,7 @@ class Postgres:
         if found["direct"] != "yes":
             raise through_pooler(self.place)
         if found["standby"] or found["read_only"] == "on":
-            raise start_error(asyncpg.ReadOnlySQLTransactionError(), self.place)
+            raise start_error(asyncpg.ReadOnlySQLTransactionError("read-only"), self.place)
         if found["version"] < OLDEST:
             raise StartError(f"PostgreSQL at {self.place} is {found['shown']}", "Atoll needs PostgreSQL 13 or newer")
         if found["encoding"] != "UTF8":
