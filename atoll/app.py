@@ -142,9 +142,7 @@ class Node:
         undo = self._undo
         settings = self.settings
         database, cluster = self.storage.database, self.storage.cluster
-        self.logs = LogStore(
-            settings.data, rate=settings.log_rate, max_bytes=settings.log_bytes, days=settings.log_days
-        )
+        self.logs = LogStore.of(settings)
         undo.push_async_callback(self.logs.close)
         self.router = self._make_router()
         self.gate = EgressGate(settings)

@@ -1,9 +1,7 @@
-"""The settings of a node, and the sources of their values.
+"""The settings of a node: their names, defaults and documentation. atoll/config_loading.py reads their values.
 
 `Settings` and the manifests of bindings are the only lists: the documentation, the flags of `atoll serve` and the
-environment variables derive from them. A later source wins: defaults, the `[node]` table of atoll.toml, the
-environment, flags. Values are checked here, before anything starts, and an error names the setting as the operator
-wrote it.
+environment variables derive from them.
 """
 
 from __future__ import annotations
@@ -14,14 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from atoll.config_file import find_file, nearest, read_file, refuse_mistyped
-from atoll.config_together import check_together
-from atoll.config_values import checked, shown
-from atoll.errors import StartError
+from atoll.config_values import shown
 from atoll.manifests.every import manifests
 from atoll.manifests.manifest import MB, Facts
 
@@ -125,6 +119,9 @@ class Settings:
     log_rate: int = setting(
         1_000,
         "Log records kept per second and worker, twice as many with console lines or errors; the rest are counted.",
+    )
+    log_quiet_rate: int = setting(
+        2_000, "Log records kept per second for calls of all workers that wrote no line and did not fail."
     )
     object_history_days: float = setting(
         30.0, "Days for which Durable Objects and D1 databases can go back in time; 0 keeps no history.", high=3650
@@ -338,60 +335,6 @@ def shown_default(name: str) -> str:
     return shown(FIELDS[name].default, facts_of(name))
 
 
-def load(config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]) -> Settings:
-    """The settings of this start. `flags` holds only the flags that were given, by the name of their setting."""
-    return load_with_origins(config, env, flags)[0]
-
-
-def load_with_origins(
-    config: Path | None, env: Mapping[str, str], flags: Mapping[str, str]
-) -> tuple[Settings, dict[str, str]]:
-    """Like `load`, with the origin of each value that is not the default: a line of a file, a variable or a flag."""
-    values: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    path = find_file(config, env)
-    for name, raw, place in read_file(path, FIELDS) if path is not None else ():
-        value = _checked(name, raw, f"`{name}` in {place}")
-        # A path in a file is relative to the file, not to the current folder.
-        values[name] = path.parent / value if path is not None and isinstance(value, Path) else value
-        origins[name] = place
-    refuse_mistyped(env, [variable for name in FIELDS for variable in env_names(name)])
-    for name in FIELDS:
-        for variable in env_names(name):
-            if env.get(variable, "") != "":
-                values[name], origins[name] = _checked(name, env[variable], variable), variable
-    for name, text in flags.items():
-        values[name], origins[name] = _checked(name, text, flag_name(name)), flag_name(name)
-    if "public_url" in values and "base_domain" not in values:
-        origins["base_domain"] = f"public_url ({origins['public_url']})"
-    return _settings(values, origins), origins
-
-
-def settings_from(values: Mapping[str, object]) -> Settings:
-    """Settings given by a program, by name, checked like those of a file."""
-    checked: dict[str, object] = {}
-    for name, raw in values.items():
-        if name not in FIELDS:
-            raise StartError(f"`{name}` is not a setting", nearest(name, FIELDS))
-        checked[name] = _checked(name, str(raw) if isinstance(raw, Path) else raw, f"`{name}`")
-    return _settings(checked)
-
-
-def _settings(values: Mapping[str, object], origins: Mapping[str, str] | None = None) -> Settings:
-    own = {name: value for name, value in values.items() if not FIELDS[name].of_binding}
-    of_bindings = {name: value for name, value in values.items() if FIELDS[name].of_binding}
-    if "public_url" in own:
-        own.setdefault("base_domain", urlsplit(str(own["public_url"])).hostname)
-    # Each value was converted by its field
-    settings = dataclasses.replace(Settings(), **own, of_bindings=of_bindings)  # type: ignore[arg-type]
-    check_together(settings, origins or {})
-    return settings
-
-
 def shown_value(value: object) -> str:
     """A value as people write it."""
     return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _checked(name: str, raw: object, called: str) -> object:
-    return checked(name, FIELDS[name].default, facts_of(name), raw, called)

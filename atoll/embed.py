@@ -25,7 +25,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from atoll.app import Node
 from atoll.bindings.host import HostBinding, checked_host_bindings
 from atoll.bindings.services import InnerRequest
-from atoll.config import Settings, settings_from
+from atoll.config import Settings
+from atoll.config_loading import settings_from
 from atoll.errors import AtollError, CalleeFailed, Failure
 from atoll.front.control import scope_of
 from atoll.front.http1 import Rejection, request_head

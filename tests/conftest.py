@@ -30,7 +30,17 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # Rooms and files whose tests measure time, or need the machine: `make test` runs them one at a time, after the others.
 ALONE = (
-    "engine",
+    "engine/test_attacks.py",
+    "engine/test_head_start.py",
+    "engine/test_limits.py",
+    "engine/test_neighbours.py",
+    "engine/test_quarantine.py",
+    "engine/test_scaling.py",
+    "engine/test_slow_threads.py",
+    "engine/test_spares.py",
+    "engine/test_stuck.py",
+    "engine/test_supervisor.py",
+    "engine/test_timers.py",
     "stalls",
     "packaging",  # it builds in the folder that the others run from
     "bindings/cron/test_expression.py",

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atoll.config import FIELDS, Settings, env_names, facts_of, load, load_with_origins, settings_from
+from atoll.config import FIELDS, Settings, env_names, facts_of
+from atoll.config_loading import load, load_with_origins, settings_from
 from atoll.errors import StartError
 
 

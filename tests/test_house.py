@@ -41,7 +41,7 @@ LAYERS: list[set[str]] = [
         "clock",
         "config",
         "config_file",
-        "config_together",
+        "config_loading",
         "config_values",
         "errors",
         "holdings",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.config import Settings, settings_from
+from atoll.config import Settings
+from atoll.config_loading import settings_from
 from atoll.public_address import is_secure, public_address
 
 

@@ -11,8 +11,9 @@ from click.core import ParameterSource
 
 from atoll.cli.options import json_option, node_options
 from atoll.cli.talk import Failed, show_json, show_table
-from atoll.config import FIELDS, env_names, facts_of, load_with_origins, shown_value
+from atoll.config import FIELDS, env_names, facts_of, shown_value
 from atoll.config_file import CONFIG_FILE
+from atoll.config_loading import load_with_origins
 from atoll.errors import StartError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import click
 
 from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import Failed
-from atoll.config import FIELDS, Settings, facts_of, flag_name, load_with_origins, shown_default
+from atoll.config import FIELDS, Settings, facts_of, flag_name, shown_default
 from atoll.config_file import CONFIG_FILE
+from atoll.config_loading import load_with_origins
 from atoll.errors import StartError
 
 EXAMPLE = "hello-world"

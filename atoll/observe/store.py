@@ -2,9 +2,10 @@
 
 `record` runs once per call on the event loop, so it only appends to a bounded list; twice a second the list goes to
 the writer of logs.db. Records that do not fit are dropped and counted; the next kept record has their number, so that
-every call is either a record or counted in one. There are three limits: records per second of one worker (twice as many
-for calls with console lines or errors), bytes that wait, and bytes on disk, where the largest tenant loses records
-first. Only records of opened workers are kept, so that a call that ends after its worker was deleted leaves no record.
+every call is either a record or counted in one. There are four limits: records per second of one worker (twice as many
+for calls with console lines or errors), records per second of quiet calls on the whole node, which tenants share
+equally, bytes that wait, and bytes on disk, where the largest tenant loses records first. Only records of opened
+workers are kept, so that a call that ends after its worker was deleted leaves no record.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import apsw
 from msgspec.structs import replace
 
 from atoll.clock import SteadyClock
+from atoll.config import Settings
 from atoll.db.sqlite import Database
 from atoll.errors import StorageFailed
 from atoll.logs import Invocation, Said
@@ -40,10 +42,11 @@ RECORD_BYTES = 400  # of a record without its texts
 class Book:
     """The state of one worker's records while the node runs."""
 
-    __slots__ = ("dropped", "listeners", "skipped", "taken")
+    __slots__ = ("dropped", "listeners", "quiet_share", "skipped", "taken")
 
-    def __init__(self) -> None:
+    def __init__(self, quiet_share: int) -> None:
         self.taken = 0  # records since the last flush
+        self.quiet_share = quiet_share  # with so many records, quiet calls get none until the next flush
         self.dropped = 0  # records dropped since the node started
         self.skipped = 0  # records dropped since the last kept record; stored with the next one
         self.listeners: tuple[Listener, ...] = ()
@@ -57,6 +60,7 @@ class LogStore:
         folder: Path,
         *,
         rate: int = 1_000,
+        quiet_rate: int = 2_000,
         max_bytes: int = 512 << 20,
         days: float = 7.0,
         clock: Callable[[], float] | None = None,
@@ -65,11 +69,13 @@ class LogStore:
         self._database = Database(folder / LOGS_FILE, migrations=migrations, synchronous="NORMAL")
         self._loop = asyncio.get_running_loop()
         self._share = max(int(rate * FLUSH_SECONDS), 1)
+        self._quiet_room = max(int(quiet_rate * FLUSH_SECONDS), 1)  # of the node between two flushes
         self._max_bytes = max_bytes
         self._max_age_ms = days * 86_400_000
         self._clock = clock or SteadyClock()  # a wall clock that is wrong for a while must not expire records
         # While it runs
         self._books: dict[str, Book] = {}  # by worker id
+        self._sharing: list[Book] = []  # have less than the full share, because many workers are busy
         self._next_trim = 0.0
         self._hung_up = False
         self.want_lines: Callable[[bool], None] = lambda wanted: None  # called for the first and the last listener
@@ -81,11 +87,21 @@ class LogStore:
         self._writing: asyncio.Task[None] | None = None
         self._housekeeping = self._loop.call_soon(self._keep_house)
 
+    @classmethod
+    def of(cls, settings: Settings) -> LogStore:
+        return cls(
+            settings.data,
+            rate=settings.log_rate,
+            quiet_rate=settings.log_quiet_rate,
+            max_bytes=settings.log_bytes,
+            days=settings.log_days,
+        )
+
     # The workers
 
     def open(self, worker_id: str) -> None:
         """Start to keep the records of a worker."""
-        self._books.setdefault(worker_id, Book())
+        self._books.setdefault(worker_id, Book(self._share))
 
     def drop(self, worker_id: str) -> None:
         """Forget a worker and all its records."""
@@ -120,7 +136,7 @@ class LogStore:
         book = self._books.get(worker_id)
         if book is None:
             return False
-        if book.taken < self._share and self._weight <= WAITING_BYTES:
+        if book.taken < book.quiet_share and self._weight <= WAITING_BYTES:
             return True
         for listener in book.listeners:
             if listener.has_room:
@@ -138,7 +154,7 @@ class LogStore:
         for listener in book.listeners:
             listener.put(record)
         spoke = record.logs or record.failure is not None
-        if book.taken >= (2 * self._share if spoke else self._share) or self._weight > WAITING_BYTES:
+        if book.taken >= (2 * self._share if spoke else book.quiet_share) or self._weight > WAITING_BYTES:
             book.dropped += 1
             book.skipped += 1
             return
@@ -171,10 +187,27 @@ class LogStore:
             self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush)
             return
         batch, self._waiting, self._weight = self._waiting, [], 0
-        for record in batch:
-            self._books[record.version.worker_id].taken = 0
         if batch:
+            self._share_out(batch)
             self._writing = self._loop.create_task(self._write(batch))
+
+    def _share_out(self, batch: list[Invocation]) -> None:
+        """Begin a new interval: divide the room for quiet calls among the tenants of the last one and their workers."""
+        for book in self._sharing:
+            book.quiet_share = self._share
+        tenants: dict[str, dict[str, Book]] = {}
+        for record in batch:
+            version = record.version
+            tenants.setdefault(version.tenant, {})[version.worker_id] = self._books[version.worker_id]
+        room = self._quiet_room // len(tenants)
+        self._sharing = []
+        for books in tenants.values():
+            share = max(room // len(books), 1)  # a worker in use always shows some of its calls
+            for book in books.values():
+                book.taken = 0
+                if share < self._share:
+                    book.quiet_share = share
+                    self._sharing.append(book)
 
     async def _write(self, batch: list[Invocation]) -> None:
         try:

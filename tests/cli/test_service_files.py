@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from atoll.cli.serve import serve
-from atoll.config import load
+from atoll.config_loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATE = (ROOT / "docs" / "guides" / "operate.md").read_text("utf-8")

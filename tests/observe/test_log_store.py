@@ -156,6 +156,31 @@ async def test_a_busy_worker_is_sampled_and_the_rest_counted(opened: Callable[..
     assert (logs.dropped("busy"), logs.dropped("quiet")) == (90, 0)
 
 
+async def test_many_busy_workers_share_the_records_of_quiet_calls(opened: Callable[..., LogStore]) -> None:
+    logs = opened("a", "b", "c", "alone", quiet_rate=40)  # 20 between two flushes
+    owners = {"a": "large", "b": "large", "c": "large", "alone": "small"}
+
+    def record_all(count: int) -> None:
+        for worker, tenant in owners.items():
+            for status in range(count):
+                logs.record(call(worker, status, tenant=tenant))
+
+    record_all(1)
+    await logs.settle()
+    record_all(50)
+    logs.record(call("a", 500, "it said something", tenant="large"))
+    await logs.settle()
+    kept = {worker: len(await statuses(logs, worker)) - 1 for worker in owners}
+    assert kept == {"a": 3 + 1, "b": 3, "c": 3, "alone": 10}  # a tenant's many workers take nothing from another tenant
+    record_all(1)
+    await logs.settle()
+    logs.record(call("a", 200))
+    await logs.settle()  # only a was busy
+    for status in range(15):
+        logs.record(call("a", status))
+    assert len(await statuses(logs, "a")) == 4 + 1 + 1 + 1 + 15
+
+
 async def test_every_call_has_a_record_or_is_counted_in_the_next_one(
     opened: Callable[..., LogStore], tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ log = logging.getLogger("atoll.supervisor")
 
 HELLO_SECONDS = 20.0
 SWEEP_SECONDS = 0.1
+QUIET_SWEEP_SECONDS = 0.4  # while no call runs or waits
 RECYCLE_SECONDS = 1.0
 MISSED_HEARTBEATS = 5
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
@@ -292,7 +293,7 @@ class Supervisor:
         next_heartbeat = time.monotonic() + self._heartbeat_seconds
         next_recycling = time.monotonic() + RECYCLE_SECONDS
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS if self._pool.busy else QUIET_SWEEP_SECONDS)
             try:
                 self._pool.sweep()
                 if time.monotonic() >= next_heartbeat:

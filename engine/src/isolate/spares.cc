@@ -58,6 +58,14 @@ void Spares::Trim() {
   taken_.notify_one();
 }
 
+void Spares::ReturnMemory() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return_memory_ = true;
+  }
+  taken_.notify_one();
+}
+
 void Spares::Start() {
   std::thread([this] { Fill(); }).detach();
 }
@@ -79,7 +87,7 @@ void Spares::Fill() {
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      auto wanted = [this] { return trim_ || ready_.size() < target_; };
+      auto wanted = [this] { return trim_ || return_memory_ || ready_.size() < target_; };
       while (target_ > configured_ && !taken_.wait_for(lock, kQuiet, wanted)) {
         target_--;
         Release(lock);
@@ -88,6 +96,9 @@ void Spares::Fill() {
       if (std::exchange(trim_, false)) {
         target_ = configured_;
         while (ready_.size() > target_) Release(lock);
+        return_memory_ = true;
+      }
+      if (std::exchange(return_memory_, false)) {
         lock.unlock();
         malloc_trim(0);
         continue;

@@ -30,6 +30,8 @@ class Spares final {
 
   // Memory is short: releases surplus spares and memory that the C library holds.
   void Trim();
+  // Returns memory that the C library holds to the system. It keeps what V8's compilers have freed.
+  void ReturnMemory();
 
   // Starts to fill. Separate from the constructor, so that nothing competes with making the first realm.
   void Start();
@@ -46,6 +48,7 @@ class Spares final {
   std::vector<std::unique_ptr<Realm>> ready_;
   size_t target_;
   bool trim_ = false;
+  bool return_memory_ = false;
 };
 
 }  // namespace engine

@@ -18,6 +18,9 @@
 namespace engine {
 namespace {
 
+// Workers that collect their garbage after one PING, because they have become quiet.
+constexpr size_t kRestAtOnce = 8;
+
 // PONG lists the memory and CPU time of this many workers, those that use most.
 constexpr size_t kNamedWorkers = 1000;
 
@@ -233,15 +236,19 @@ void Engine::OnPing(bool low_memory) {
     for (const auto& [id, worker] : workers_) workers.push_back(worker);
   }
   size_t heap_bytes = 0;
+  size_t resting = 0;
   std::vector<std::pair<size_t, uint32_t>> sizes;
   std::vector<std::pair<size_t, uint32_t>> times;
   for (const std::shared_ptr<Worker>& worker : workers) {
     sizes.emplace_back(worker->used_bytes(), worker->id());
     times.emplace_back(worker->spent_ns() / 1000, worker->id());
     heap_bytes += worker->used_bytes();
-    if (low_memory) worker->Post({Mail::Kind::kTrim, 0, 0, {}});
+    const bool rests = worker->rest().IsDue(worker->spent_ns()) && resting++ < kRestAtOnce;
+    if (rests) worker->rest().Begin();
+    if (low_memory || rests) worker->Post({Mail::Kind::kTrim, 0, 0, {}});
   }
   if (low_memory) spares_.Trim();
+  if (std::exchange(has_rested_, resting > 0) && resting == 0) spares_.ReturnMemory();
   JsonObject pong;
   pong.Number("workers", workers.size())
       .Number("spares", spares_.count())

@@ -97,6 +97,7 @@ class Engine final {
   Jobs jobs_;
   Scheduler scheduler_;
   bool greeted_ = false;
+  bool has_rested_ = false;  // workers were told to collect garbage after the last PING
 
   std::mutex mutex_;
   std::unordered_map<uint32_t, std::shared_ptr<Worker>> workers_;

@@ -32,6 +32,7 @@
 #include "worker/pending_jobs.h"
 #include "worker/pending_ops.h"
 #include "worker/rejections.h"
+#include "worker/rest.h"
 #include "worker/routes.h"
 #include "worker/startup.h"
 #include "worker/timers.h"
@@ -64,6 +65,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   size_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
   void set_used_bytes(size_t bytes) { used_bytes_.store(bytes, std::memory_order_relaxed); }
   uint64_t spent_ns() const { return cpu_.spent_ns(); }
+  Rest& rest() { return rest_; }
 
   // --- On a scheduler thread ---
 
@@ -207,6 +209,7 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   Routes routes_;
   const InnerCount inner_count_ = std::make_shared<std::atomic<uint32_t>>(0);
   std::atomic<size_t> used_bytes_{0};
+  Rest rest_;
 
   // Inside a turn only. The order matters: later parts refer to earlier ones.
   State state_ = State::kNew;
