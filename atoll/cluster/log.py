@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from atoll.db.shared import Change
+from atoll.db.shared import LoggedChange
 from atoll.errors import StorageAway, StorageFailed
 from atoll.postgres.pool import Connection, Postgres
 
@@ -34,14 +34,14 @@ class PostgresLog:
         self._store = store
         self._is_main = is_main
 
-    async def append(self, after: int, change: Change) -> int | None:
+    async def append(self, after: int, change: LoggedChange) -> int | None:
         try:
             async with self._postgres.transaction() as connection:
                 return await self._append(connection, after, change)
         except _Overtaken:
             return None
 
-    async def _append(self, connection: Connection, after: int, change: Change) -> int:
+    async def _append(self, connection: Connection, after: int, change: LoggedChange) -> int:
         """The number is taken in the transaction of the change: a change that is rolled back leaves no gap."""
         seq: int = await connection.fetchval("UPDATE feed SET head = head + 1 RETURNING head")
         done: str = await connection.execute(APPEND, seq, self._store, after, change.schema)
@@ -54,17 +54,17 @@ class PostgresLog:
         await connection.execute(f"NOTIFY {CHANNEL}")
         return seq
 
-    async def _refuse_old(self, connection: Connection, change: Change) -> None:
+    async def _refuse_old(self, connection: Connection, change: LoggedChange) -> None:
         schema = await connection.fetchval("SELECT schema FROM stores WHERE name = $1", self._store)
         if schema is not None and schema > change.schema:
             raise StorageAway("the other nodes run a newer Atoll: upgrade this one before anything is changed here")
 
-    async def fetch(self, after: int) -> list[Change]:
+    async def fetch(self, after: int) -> list[LoggedChange]:
         rows = await self._postgres.fetch(FETCH, self._store, after, FETCHED, FETCHED_BYTES)
         if rows and rows[0]["prev"] != after:
             raise StorageFailed("this node was away for too long: start it again")
         return [_change(row) for row in rows]
 
 
-def _change(row: Any) -> Change:
-    return Change(row["seq"], row["id"], row["schema"], row["body"])
+def _change(row: Any) -> LoggedChange:
+    return LoggedChange(row["seq"], row["id"], row["schema"], row["body"])

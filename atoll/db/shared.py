@@ -56,7 +56,7 @@ class StaleWrite(BindingRefused):
         super().__init__("409 another node changed this at the same moment: check the result, then try again")
 
 
-class Change(NamedTuple):
+class LoggedChange(NamedTuple):
     """An entry of the log."""
 
     seq: int
@@ -79,10 +79,10 @@ Listener: TypeAlias = "Callable[[Touched], Awaitable[None]]"
 class ChangeLog(Protocol):
     """The log of one shared database. Methods run on the event loop."""
 
-    async def append(self, after: int, change: Change) -> int | None:
+    async def append(self, after: int, change: LoggedChange) -> int | None:
         """Add a change if `after` is the newest one; returns its number. None: another node was faster."""
 
-    async def fetch(self, after: int) -> list[Change]:
+    async def fetch(self, after: int) -> list[LoggedChange]:
         """Some changes after a number, oldest first; none at the end."""
 
 
@@ -158,7 +158,7 @@ class SharedDatabase(Database):
             if not body:  # only tables of this node were written
                 self._writer.execute("COMMIT")
                 return
-            change = Change(0, str(uuid.uuid4()), self.schema, body)
+            change = LoggedChange(0, str(uuid.uuid4()), self.schema, body)
             try:
                 seq = self._ask(self._log.append(self._seq, change))
             except StorageFailed:
@@ -194,7 +194,7 @@ class SharedDatabase(Database):
     def _is_stale(self, write: Write[object], body: bytes, newer: list[Touched]) -> bool:
         if write.error is not None:  # such as a key that is taken now; what Atoll says on purpose stays
             return not isinstance(write.error, AtollError | apsw.FullError | apsw.IOError)
-        own = touched_by(Change(0, "", 0, body)).keys
+        own = touched_by(LoggedChange(0, "", 0, body)).keys
         tables = {table for table, _ in own} & EXCLUSIVE
         theirs = {key for touched in newer for key in touched.keys}
         return bool(own & theirs) or any(table == "tenants" or (tables and table in EXCLUSIVE) for table, _ in theirs)
@@ -236,7 +236,7 @@ class SharedDatabase(Database):
                     self._loop.call_soon_threadsafe(self._hear, touched)
         return found
 
-    def _apply(self, change: Change) -> Touched:
+    def _apply(self, change: LoggedChange) -> Touched:
         if change.schema > self.schema:
             raise StorageFailed("a newer Atoll has changed the tables: upgrade this node", str(self.path))
         self._writer.execute("BEGIN IMMEDIATE")
@@ -326,7 +326,7 @@ def _catch_up(connection: apsw.Connection) -> None:
     """Stands for a wish to catch up in the queue of writes."""
 
 
-def touched_by(change: Change) -> Touched:
+def touched_by(change: LoggedChange) -> Touched:
     keys: set[Key] = set()
     seconds: set[Key] = set()
     for row in apsw.Changeset.iter(change.body):

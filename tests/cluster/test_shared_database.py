@@ -12,7 +12,7 @@ import pytest
 
 from atoll.cluster.log import PostgresLog
 from atoll.cluster.shared_files import SharedFiles
-from atoll.db.shared import Change, SharedDatabase, StaleWrite, Touched
+from atoll.db.shared import LoggedChange, SharedDatabase, StaleWrite, Touched
 from atoll.errors import StartError, StorageAway
 from atoll.postgres.pool import Postgres
 from tests.eventually import eventually
@@ -146,7 +146,7 @@ class LostAnswer(PostgresLog):
 
     lost = 0
 
-    async def append(self, after: int, change: Change) -> int | None:
+    async def append(self, after: int, change: LoggedChange) -> int | None:
         seq = await super().append(after, change)
         if self.lost:
             self.lost -= 1

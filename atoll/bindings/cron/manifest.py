@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from atoll.manifests.manifest import CommandGroup, Manifest
@@ -27,6 +26,8 @@ def make_history(services: Services) -> CronHistory:
         from atoll.bindings.cron.sqlite import SqliteCronHistory
 
         return SqliteCronHistory(services.settings.data / "crons.db")
+    import time
+
     from atoll.bindings.cron.postgres import PostgresCronHistory
 
     return PostgresCronHistory(services.cluster.postgres, services.cluster.members, time.time)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from atoll.bindings.cron.history import KEPT_RUNS, Run
 from atoll.postgres.pool import Postgres
+from atoll.postgres.sessions import NodeSession
 
 MARK = (
     "INSERT INTO cron_marks AS m VALUES ($1, $2, $3)"
@@ -29,13 +29,8 @@ RUNS = (
 )
 
 
-class Membership(Protocol):
-    session: str
-    ahead_ms: int
-
-
 class PostgresCronHistory:
-    def __init__(self, postgres: Postgres, members: Membership, clock: Callable[[], float]) -> None:
+    def __init__(self, postgres: Postgres, members: NodeSession, clock: Callable[[], float]) -> None:
         self._postgres = postgres
         self._members = members
         self._clock = clock

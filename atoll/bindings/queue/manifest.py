@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGroup, Facts, Manifest
@@ -28,6 +27,8 @@ def make_store(services: Services) -> QueueStore:
         from atoll.bindings.queue.sqlite import SqliteQueues
 
         return SqliteQueues(services.settings.data / "queues.db")
+    import time
+
     from atoll.bindings.queue.postgres import PostgresQueues
 
     store = PostgresQueues(services.cluster.postgres, services.cluster.members, time.time)

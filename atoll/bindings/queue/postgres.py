@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from atoll.bindings.queue.store import (
     RETENTION,
@@ -28,6 +28,7 @@ from atoll.bindings.queue.store import (
 from atoll.errors import StorageFailed
 from atoll.postgres.groups import Groups
 from atoll.postgres.pool import Postgres
+from atoll.postgres.sessions import NodeSession
 
 MESSAGE_BYTES = 128  # bytes that a message counts for besides its body
 SEEN_STEP = 600_000  # ms between two records of the time
@@ -52,15 +53,6 @@ DUE = (
 )
 
 
-class Membership(Protocol):
-    """This node in its cluster (cluster/nodes.py)."""
-
-    session: str
-    ahead_ms: int
-
-    async def live(self) -> list[str]: ...
-
-
 class Send(NamedTuple):
     queue_id: int
     ids: list[str]
@@ -70,7 +62,7 @@ class Send(NamedTuple):
 
 
 class PostgresQueues:
-    def __init__(self, postgres: Postgres, members: Membership, clock: Callable[[], float]) -> None:
+    def __init__(self, postgres: Postgres, members: NodeSession, clock: Callable[[], float]) -> None:
         self._postgres = postgres
         self._members = members
         self._clock = clock
