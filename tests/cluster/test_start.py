@@ -17,7 +17,7 @@ from atoll.bindings.cron.postgres import PostgresCronHistory
 from atoll.bindings.queue.postgres import PostgresQueues
 from atoll.bindings.queue.store import NewMessage, Settlement
 from atoll.cluster.nodes import Membership
-from atoll.errors import StartError, StorageAway
+from atoll.errors import StartError
 from atoll.postgres.pool import Postgres
 from tests.databases import PASSWORD
 from tests.postgres_server import Place, fresh_database, opened_database
@@ -89,8 +89,8 @@ async def test_a_node_with_another_root_key_or_beside_an_only_node_does_not_join
         assert "root key" in await asyncio.to_thread(say, data, place.url)
         (data / "root-key").write_bytes((first.folder / "data/root-key").read_bytes())
         assert "only_node on" in await asyncio.to_thread(say, data, place.url)
-        made = first.control("POST", "/api/d1/databases", {"name": "shop"})
-        assert made.status in (200, 201), made.text
+        made = first.control("GET", "/api/d1/databases")
+        assert made.status == 200, made.text
     finally:
         await asyncio.to_thread(first.stop)
 
@@ -157,19 +157,4 @@ async def test_a_message_of_a_lost_node_is_delivered_by_another_and_the_lost_one
     assert len(again) == 50 and {message.attempts for message in again} == {2}
     await first.settle(queue.id, Settlement([message.seq for message in again], [], []))
     assert (await second.depth(queue.id)).leased == 100, "the lost node has nothing to settle"
-    await pool.close()
-
-
-async def test_a_restarted_server_costs_a_read_nothing_and_a_transaction_an_error() -> None:
-    pool = await opened_database()
-    killed = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = $1"
-    database = await pool.value("SELECT current_database()")
-    other = await asyncpg.connect(pool._address)
-    await other.fetch(killed, database)
-    assert await pool.value("SELECT 1") == 1
-    with pytest.raises(StorageAway):
-        async with pool.transaction() as connection:
-            await other.fetch(killed, database)
-            await connection.execute("SELECT 1")
-    await other.close()
     await pool.close()
