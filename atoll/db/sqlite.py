@@ -129,8 +129,10 @@ class Database:
         self._thread.start()
         databases.add(self)
 
-    async def write(self, act: Callable[[apsw.Connection], T]) -> T:
+    async def write(self, act: Callable[[apsw.Connection], T], *, anyway: bool = False) -> T:
         """Run `act` on the writer thread and return its result once it is safely on disk.
+
+        `anyway`: it is right whatever another node changed meanwhile (shared.py).
 
         `act` may be one of many in a transaction: it must neither begin nor commit one, nor keep the connection.
         """

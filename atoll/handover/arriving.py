@@ -152,7 +152,7 @@ async def _rehearse(settings: Settings) -> None:
         there = replace(settings, data=Path(folder), otlp_endpoint="", of_bindings={**settings.of_bindings, **ports})
         rehearsal = Node(there, listens=False)
         try:
-            rehearsal.make()
+            await rehearsal.make()
             _ = rehearsal.control
         finally:
             await rehearsal.stop()
