@@ -14,6 +14,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from atoll.bindings.queue import postgres_pulled
+from atoll.bindings.queue.pulled import PullOrder
 from atoll.bindings.queue.store import (
     RETENTION,
     Depth,
@@ -35,7 +37,7 @@ SEEN_STEP = 600_000  # ms between two records of the time
 TRUSTED_LEAP = 86_400_000  # ms that all nodes are assumed to be stopped at most
 REMOVED_ROWS = 500  # messages that one step of a purge or a sweep deletes
 
-QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at FROM queues"
+QUEUE = "SELECT id, tenant, name, paused, retention, dropped, created_at, pull, delay FROM queues"
 LEASE = (
     "UPDATE queue_messages m SET lease = $3, attempts = attempts + 1 FROM (SELECT seq FROM queue_messages"
     " WHERE queue_id = $1 AND lease IS NULL AND visible_at <= $2 ORDER BY visible_at, seq LIMIT $4"
@@ -200,7 +202,7 @@ class PostgresQueues:
         async with self._postgres.transaction() as connection:
             # All queues of these tenants: their sizes together are what a quota bounds
             sql = (
-                "SELECT id, tenant, bytes, leaving FROM queues WHERE id = ANY ($1) OR tenant = ANY ($2)"
+                "SELECT id, tenant, bytes, leaving, delay FROM queues WHERE id = ANY ($1) OR tenant = ANY ($2)"
                 " ORDER BY id FOR UPDATE"
             )
             bounded = list({tenants[send.queue_id] for send in sends if send.most is not None})
@@ -224,42 +226,44 @@ class PostgresQueues:
                 grown[send.queue_id] = grown.get(send.queue_id, 0) + size
                 accepted.setdefault(send.queue_id, []).append(send)
             for queue_id, some in accepted.items():
-                await _insert(connection, queue_id, some)
+                await _insert(connection, queue_id, some, known[queue_id]["delay"])
                 await _grow(connection, queue_id, grown[queue_id])
         return outcomes
 
     async def lease(self, queue_id: int, limit: int) -> list[Message]:
         async with self._postgres.transaction() as connection:  # not repeated: each lease counts an attempt
             rows = await connection.fetch(LEASE, queue_id, self.now(), self._members.session, limit)
-        return [Message(*row.values()[1:]) for row in sorted(map(_Row, rows))]
+        return [Message(*tuple(row)[1:]) for row in sorted(rows, key=lambda row: (row["visible_at"], row["seq"]))]
 
     async def settle(self, queue_id: int, settlement: Settlement) -> None:
-        done, dead, letters = list(settlement.done), list(settlement.dead), settlement.dead_letters
         async with self._postgres.transaction() as connection:
-            ids = sorted({queue_id, *([letters] if letters is not None else [])})
-            await connection.execute("SELECT FROM queues WHERE id = ANY ($1) ORDER BY id FOR UPDATE", ids)
-            if letters is not None and dead:
-                await self._move(connection, dead, letters)
-            sql = "DELETE FROM queue_messages WHERE seq = ANY ($1) AND lease = $2 RETURNING seq, octet_length(body)"
-            gone = await connection.fetch(sql, [*done, *dead], self._members.session)
-            await _grow(connection, queue_id, -sum(row[1] + MESSAGE_BYTES for row in gone))
-            lost = {row[0] for row in gone} & set(dead)
-            if lost and letters is None:
-                sql = "UPDATE queues SET dropped = dropped + $2 WHERE id = $1"
-                await connection.execute(sql, queue_id, len(lost))
-            for taken, waiting in ((0, settlement.again), (1, settlement.untried)):
-                if waiting:
-                    await connection.execute(
-                        "UPDATE queue_messages m SET lease = NULL, attempts = attempts - $4, visible_at = at"
-                        " FROM unnest($1::bigint[], $2::bigint[]) AS w (seq, at) WHERE m.seq = w.seq AND lease = $3",
-                        [seq for seq, _ in waiting],
-                        [at for _, at in waiting],
-                        self._members.session,
-                        taken,
-                    )
+            await _lock(connection, queue_id, settlement.dead_letters)
+            await self._settle(connection, queue_id, settlement)
         self._tell(queue_id)
-        if dead and letters is not None:
-            self._tell(letters)
+        if settlement.dead and settlement.dead_letters is not None:
+            self._tell(settlement.dead_letters)
+
+    async def _settle(self, connection: Any, queue_id: int, settlement: Settlement) -> None:
+        done, dead, letters = list(settlement.done), list(settlement.dead), settlement.dead_letters
+        if letters is not None and dead:
+            await self._move(connection, dead, letters)
+        sql = "DELETE FROM queue_messages WHERE seq = ANY ($1) AND lease = $2 RETURNING seq, octet_length(body)"
+        gone = await connection.fetch(sql, [*done, *dead], self._members.session)
+        await _grow(connection, queue_id, -sum(row[1] + MESSAGE_BYTES for row in gone))
+        lost = {row[0] for row in gone} & set(dead)
+        if lost and letters is None:
+            sql = "UPDATE queues SET dropped = dropped + $2 WHERE id = $1"
+            await connection.execute(sql, queue_id, len(lost))
+        for taken, waiting in ((0, settlement.again), (1, settlement.untried)):
+            if waiting:
+                await connection.execute(
+                    "UPDATE queue_messages m SET lease = NULL, attempts = attempts - $4, visible_at = at"
+                    " FROM unnest($1::bigint[], $2::bigint[]) AS w (seq, at) WHERE m.seq = w.seq AND lease = $3",
+                    [seq for seq, _ in waiting],
+                    [at for _, at in waiting],
+                    self._members.session,
+                    taken,
+                )
 
     async def _move(self, connection: Any, dead: list[int], letters: int) -> None:
         sql = (
@@ -269,6 +273,41 @@ class PostgresQueues:
         )
         moved = await connection.fetch(sql, letters, self.now(), dead, self._members.session)
         await _grow(connection, letters, sum(row[0] + MESSAGE_BYTES for row in moved))
+
+    # Consumers that pull
+
+    async def set_delay(self, queue_id: int, delay: int) -> None:
+        await self._change(queue_id, "UPDATE queues SET delay = $2 WHERE id = $1", delay)
+
+    async def set_pull(self, queue_id: int, pull: str) -> None:
+        await self._change(queue_id, "UPDATE queues SET pull = $2 WHERE id = $1", pull)
+
+    async def pull(self, queue_id: int, limit: int, most_bytes: int, hidden_ms: int) -> list[Message]:
+        async with self._postgres.transaction() as connection:
+            order = PullOrder(limit, most_bytes, hidden_ms)
+            return await postgres_pulled.take(connection, queue_id, self.now(), order)
+
+    async def settle_pulled(
+        self, queue_id: int, done: Sequence[tuple[int, int]], again: Sequence[tuple[int, int, int]]
+    ) -> int:
+        async with self._postgres.transaction() as connection:
+            await _lock(connection, queue_id)
+            sizes = await postgres_pulled.settle(connection, queue_id, self.now(), done, again)
+            await _grow(connection, queue_id, -sizes.removed)
+        return sizes.settled
+
+    async def bury(self, queue_id: int, attempts: int, limit: int, dead_letters: int | None) -> int:
+        async with self._postgres.transaction() as connection:
+            await _lock(connection, queue_id, dead_letters)
+            values = queue_id, self.now(), attempts, limit, self._members.session
+            found = [row[0] for row in await connection.fetch(postgres_pulled.LEASE_SPENT, *values)]
+            if found:
+                await self._settle(connection, queue_id, Settlement((), (), found, dead_letters))
+        if found:
+            self._tell(queue_id)
+            if dead_letters is not None:
+                self._tell(dead_letters)
+        return len(found)
 
     async def due(self, queue_id: int, limit: int) -> list[int]:
         sql = (
@@ -330,23 +369,17 @@ class PostgresQueues:
             listener(queue_id)
 
 
-class _Row:
-    """Sorts leased messages by the time they were due, then by arrival."""
-
-    def __init__(self, row: Any) -> None:
-        self._values = tuple(row.values())
-
-    def values(self) -> tuple[Any, ...]:
-        return self._values
-
-    def __lt__(self, other: _Row) -> bool:
-        return self._values[:2] < other._values[:2]
+async def _lock(connection: Any, *queue_ids: int | None) -> None:
+    """Lock queues in the order of their ids, so that no two transactions wait for each other."""
+    ids = [each for each in queue_ids if each is not None]
+    await connection.execute("SELECT FROM queues WHERE id = ANY ($1) ORDER BY id FOR UPDATE", ids)
 
 
-async def _insert(connection: Any, queue_id: int, sends: Sequence[Send]) -> None:
+async def _insert(connection: Any, queue_id: int, sends: Sequence[Send], usual: int) -> None:
     for send in sends:
         each = send.messages
-        types, bodies, delays = [m.type for m in each], [m.body for m in each], [m.delay for m in each]
+        types, bodies = [m.type for m in each], [m.body for m in each]
+        delays = [usual if m.delay is None else m.delay for m in each]
         await connection.execute(INSERT, queue_id, send.ids, types, bodies, send.now, delays)
 
 
