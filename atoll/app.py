@@ -146,9 +146,8 @@ class Node:
 
     async def make(self) -> None:
         """Make and connect every object. Nothing runs yet."""
-        undo, owned = self._undo, self.owned
+        undo, owned, settings = self._undo, self.owned, self.settings
         undo.push_async_callback(owned.aclose)
-        settings = self.settings
         self.storage = await open_storage(settings, owned)
         self.folder, database, cluster = self.storage.folder, self.storage.database, self.storage.cluster
         self.logs = LogStore.of(settings)
@@ -183,9 +182,7 @@ class Node:
         self.triggers = self._make_triggers(bindings)
         owned.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
-        self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
-        self.access.tenants.listen(self._cap_tenant)
-        self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
+        self.access.tenants.listen(lambda tenant: self._bound_tenant(tenant, bindings))
         self.deployer = self._make_deployer(store, bindings)
         if cluster is not None:
             cluster.database.listen(partial(follow, self.deployer))
@@ -200,10 +197,9 @@ class Node:
     async def _begin(self, ports: Ports | None) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
-        if self.storage.cluster is not None:
-            await self.storage.cluster.join(self.vault)
-        if self.refused:
-            log.warning("refused here, since nodes cannot share it yet: %s", ", ".join(sorted(self.refused.values())))
+        cluster = self.storage.cluster
+        if cluster is not None:
+            await cluster.join(self.vault)
         await self.objects.start(settings, self.owned)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
@@ -223,8 +219,8 @@ class Node:
         self.files.start()
         self.lag.start()
         self.phase = "serving"
-        if self.storage.cluster is not None:
-            await self.storage.cluster.serve()
+        if cluster is not None:
+            await cluster.serve()
 
     def use_settings(self, values: Mapping[str, object]) -> None:
         """Change some settings, by name."""
@@ -325,27 +321,25 @@ class Node:
         from atoll.observe.series import SeriesStore
 
         self._undo.push_async_callback(self.offload.close)
-        uploads = self.settings.upload_bytes
+        settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
         parts = ControlParts(
-            self.settings,
+            settings,
             self.deployer,
             store,
             self.logs,
             self.access,
-            Work(self.offload, SpoolRoom(self.settings.data, uploads // 4, uploads)),
+            Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
-            series=SeriesStore.begin(self.settings.data, self.meter, self.deployer.id_of, self.owned),
+            series=SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, self.owned),
             refused=self.refused,
-            cluster=self.storage.cluster,
+            cluster=cluster,
             more=[
                 *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
-                *node_routes(
-                    self.settings, self.origins, self.access.audit, self.objects.runtime, self.storage.cluster
-                ),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -393,12 +387,14 @@ class Node:
 
     async def _drain(self) -> None:
         self._leave()
-        if self.storage.cluster is not None:
-            await self.storage.cluster.drain()
+        if (cluster := self.storage.cluster) is not None:
+            await cluster.drain()
         await asyncio.sleep(self.settings.drain_delay)  # load balancers see it in /readyz
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # promises passed to waitUntil()
 
-    def _cap_tenant(self, tenant: Tenant) -> None:
+    def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
+        self.gate.set_tenant(tenant.name, tenant.egress)
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))
+        bound_stores(bindings.values(), self.settings, tenant)

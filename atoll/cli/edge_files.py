@@ -1,5 +1,9 @@
-"""Configurations of load balancers in front of several nodes. Each was tried with the real program in the tests that
-its function names; the rest of a setup, such as TLS, is in deploy/."""
+"""Configurations of load balancers in front of several nodes, over plain HTTP; TLS and what guards the control host are
+in deploy/, whose files are for one node.
+
+tests/cluster runs what is printed for nginx in front of three nodes, and lets HAProxy check what is printed for it.
+Those for Traefik and Caddy were never run.
+"""
 
 from __future__ import annotations
 

@@ -30,6 +30,17 @@ OLDEST = 130_000  # server_version_num
 DIRECT = {"application_name": "atoll", "atoll.direct": "yes", "search_path": "atoll"}
 
 
+# An idle connection had ended. If the server had the time to say why, that is the answer to the next statement.
+DEAD = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    ConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InternalClientError,  # the driver read that farewell while nothing was asked, and is confused
+)
+
+
 class Postgres:
     def __init__(self, address: str) -> None:
         check_address(address)
@@ -100,8 +111,9 @@ class Postgres:
         try:
             async with self._acquired() as connection:
                 return await act(connection)
-        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError):
-            pass  # an idle connection that was dead
+        except DEAD:
+            if self._pool is not None:
+                await self._pool.expire_connections()  # the other idle ones are probably dead too: make new ones
         except (*GONE, asyncpg.PostgresError) as error:
             raise told(error) from None
         try:
@@ -149,4 +161,8 @@ class Postgres:
         if asyncio.current_task() is None:
             await asyncio.sleep(0)  # an op runs outside of any task until its first wait (bindings/base.py)
         async with self._pool.acquire(timeout=CONNECT_SECONDS) as connection:
-            yield connection
+            try:
+                yield connection
+            except DEAD:
+                connection.terminate()  # else the pool asks it to clean up, and could wait for that
+                raise

@@ -12,6 +12,7 @@ import pytest
 
 from atoll.cluster.log import PostgresLog
 from atoll.cluster.shared_files import SharedFiles
+from atoll.control.store.label_rows import read_labels, write_labels
 from atoll.db.shared import LoggedChange, SharedDatabase, StaleWrite, Touched
 from atoll.errors import StartError, StorageAway
 from atoll.postgres.pool import Postgres
@@ -99,6 +100,24 @@ async def test_two_nodes_cannot_change_the_same_row_from_the_same_state(cluster:
     assert contents(first, "workers") == contents(second, "workers")
     await second.follow()
     await second.write(run("UPDATE workers SET updated_at = 3 WHERE id = 'w'"))
+
+
+async def test_labels_of_cloudflare_and_sessions_are_on_all_nodes_and_go_with_what_they_belong_to(
+    cluster: Cluster,
+) -> None:
+    first, second = await cluster.node("1"), await cluster.node("2")
+    await first.write(run(WORKER, "w", "shop"))
+    await first.write(lambda connection: write_labels(connection, "w", "", '{"a":1}'))
+    await second.follow()
+    await second.write(lambda connection: write_labels(connection, "w", "", '{"a":2}'))
+    await second.write(run("INSERT INTO sessions VALUES (x'01ff', 't', 0, 0)"))
+    await first.follow()
+    assert first.read(lambda connection: read_labels(connection, "w", "")) == '{"a":2}'
+    assert contents(first, "sessions") == contents(second, "sessions") == [(b"\x01\xff", "t", 0, 0)]
+    await first.write(run("DELETE FROM workers WHERE id = 'w'"))
+    await first.write(run("DELETE FROM sessions"))
+    await second.follow()
+    assert contents(second, "cloudflare_labels") == contents(second, "sessions") == []
 
 
 async def test_two_nodes_cannot_claim_hosts_from_the_same_state(cluster: Cluster) -> None:

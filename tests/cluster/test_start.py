@@ -95,6 +95,13 @@ async def test_a_node_with_another_root_key_or_beside_an_only_node_does_not_join
         await asyncio.to_thread(first.stop)
 
 
+async def test_a_node_with_shared_data_is_not_replaced_but_drained(tmp_path: Path) -> None:
+    place = await fresh_database()
+    said = await asyncio.to_thread(say, tmp_path / "new", place.url, "--replace")
+    assert "--replace does not work" in said and "atoll nodes drain" in said
+    assert not (tmp_path / "new").exists(), "it is refused before anything is made"
+
+
 def member(pool: Postgres, name: str, *, alone: bool = False) -> Membership:
     return Membership(pool, name=name, address="127.0.0.1:1", release="0", alone=alone)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
+import json
 import signal
 import subprocess
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster.conftest import Nodes
+from tests.debian import require
 from tests.nginx import require_nginx
 from tests.running import Answer, Atoll, free_port
 
@@ -82,6 +84,30 @@ def test_a_token_works_on_every_node_and_is_revoked_on_every_node(nodes: Nodes) 
     assert statuses() == [401] * 3
 
 
+def test_a_session_of_the_dashboard_holds_on_every_node_and_ends_on_every_node(nodes: Nodes) -> None:
+    text = [nodes.all[0].control("POST", "/api/tokens", {"name": "me", "scopes": ["read"]}).json for _ in range(2)]
+
+    def ask(node: Atoll, method: str, cookie: str, **headers: str) -> Answer:
+        sent = {"Cookie": cookie, "Origin": f"http://{node.control_host}", **headers}
+        return node.request(method, node.control_host, "/api/session", None, sent)
+
+    def begin(node: Atoll, token: str) -> str:
+        sent = {"Origin": f"http://{node.control_host}", "Content-Type": "application/json"}
+        made = node.request("POST", node.control_host, "/api/session", json.dumps({"token": token}), sent)
+        assert made.status == 201, made.text
+        return str(made.headers["set-cookie"]).partition(";")[0]
+
+    def lives(cookie: str) -> list[bool]:
+        return [ask(node, "GET", cookie).json["is_session"] for node in nodes.all]
+
+    ended, revoked = (begin(nodes.all[0], each["token"]) for each in text)
+    assert lives(ended) == lives(revoked) == [True] * 3
+    csrf = ask(nodes.all[1], "GET", ended).json["csrf"]
+    assert ask(nodes.all[2], "DELETE", ended, **{"X-Atoll-CSRF": csrf}).status == 204
+    assert nodes.all[1].control("DELETE", f"/api/tokens/{text[1]['id']}").status == 204
+    assert lives(ended) == lives(revoked) == [False] * 3
+
+
 def test_two_nodes_that_create_the_same_worker_at_once_make_one(nodes: Nodes) -> None:
     found: list[Answer] = []
 
@@ -134,13 +160,17 @@ def test_what_several_nodes_cannot_share_is_refused_with_a_reason(nodes: Nodes) 
     assert [node.get("d1").status for node in nodes.all] == [404] * 3
 
 
-def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes) -> None:
+def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, tmp_path: Path) -> None:
     found = nodes.all[1].control("GET", "/api/nodes").json["nodes"]
     assert [node["address"] for node in found] == [f"127.0.0.1:{node.port}" for node in nodes.all]
     assert {node["state"] for node in found} == {"serving"}
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)
+    (tmp_path / "haproxy.cfg").write_text(printed)
+    program = require("haproxy", "haproxy", "/usr/sbin/haproxy")
+    checked = subprocess.run([program, "-c", "-f", str(tmp_path / "haproxy.cfg")], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
 
 
 @contextlib.contextmanager

@@ -33,5 +33,6 @@ class Access:
         tables = {table for table, _ in touched.keys}
         self.tenants.follow(str(name) for table, name in touched.keys if table == "tenants")
         self.tokens.follow(str(id) for table, id in touched.keys if table == "tokens")
+        self.sessions.follow(key for table, key in touched.keys if table == "sessions")
         if "reserved_hosts" in tables:
             self.reserved.load()

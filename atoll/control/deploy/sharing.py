@@ -3,6 +3,7 @@ answers from an empty store, and no object is alive twice."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -16,12 +17,17 @@ from atoll.errors import StartError
 from atoll.manifests.every import manifests, on_one_node, trigger_kinds
 from atoll.workers import Version
 
+log = logging.getLogger("atoll")
+
 HINT = "start the only node with --only-node on to have them; docs/guides/cluster.md says what several nodes share"
 
 
 def unshared(*, is_shared: bool) -> Mapping[str, str]:
     """The kinds that this node refuses, and what each is about. `is_shared`: other nodes may run."""
-    return on_one_node() if is_shared else {}
+    found = on_one_node() if is_shared else {}
+    if found:
+        log.warning("refused here, since nodes cannot share it yet: %s", ", ".join(sorted(found.values())))
+    return found
 
 
 def refusal(what: str) -> Refused:
