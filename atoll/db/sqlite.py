@@ -142,6 +142,9 @@ class Database:
         self._queue.put(Write(act, future))  # type: ignore[arg-type]  # the queue holds writes of every result type
         return await future
 
+    async def follow(self) -> None:
+        """Take over what other nodes have changed: nothing, unless the database is shared (shared.py)."""
+
     def post(self, act: Callable[[apsw.Connection], None]) -> None:
         """Run `act` on the writer thread without waiting for it: for data that may be lost."""
         if self._closing is None:

@@ -61,7 +61,6 @@ from atoll.control.store.version_rows import (
     load_worker,
     modules_of,
 )
-from atoll.db.shared import SharedDatabase
 from atoll.db.sqlite import Database, rows
 from atoll.splits import WHOLE
 from atoll.workers import Module, Version
@@ -91,8 +90,7 @@ class WorkerStore:
 
     async def follow(self) -> None:
         """Take over what other nodes have changed."""
-        if isinstance(self._database, SharedDatabase):
-            await self._database.follow()
+        await self._database.follow()
 
     # Reading
 
