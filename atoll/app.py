@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import atoll
@@ -25,16 +25,18 @@ from atoll.bindings.services import Routes, Services
 from atoll.bindings.sites import Sites, own_hosts
 from atoll.bindings.triggers import Triggers
 from atoll.broker import Broker
+from atoll.cluster.storage import open_storage
 from atoll.config import Settings
 from atoll.control.access.access import Access
 from atoll.control.access.tenants import Tenant
 from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.following import follow
 from atoll.control.deploy.quotas import bound_stores, caps_of
+from atoll.control.deploy.sharing import unshared
 from atoll.control.deploy.switching import DeployerParts
 from atoll.control.store.vault import VARIABLE, Vault
 from atoll.control.store.workers import WorkerStore
-from atoll.db.folder import DataFolder
-from atoll.db.sqlite import Database, damaged
+from atoll.db.sqlite import damaged
 from atoll.egress.gate import EgressGate
 from atoll.engine.calls.between_workers import WorkerCalls
 from atoll.engine.calls.events import EventRunner
@@ -51,8 +53,9 @@ from atoll.front.bounds import bounds_of
 from atoll.front.control import Message, Receive, Send
 from atoll.front.options import FrontOptions
 from atoll.front.pages import Detail
-from atoll.front.passed import PLAIN, SECURE, PassedSockets, open_port
+from atoll.front.passed import PassedSockets
 from atoll.front.peer import Proxies
+from atoll.front.ports import Ports, open_ports
 from atoll.front.server import Listening, Server
 from atoll.front.site import Site
 from atoll.front.tls import Certificates
@@ -134,22 +137,19 @@ class Node:
         await self._undo.aclose()
 
     async def _start(self) -> None:
-        ports = self._listen()  # first: a port in use is the most common mistake
-        self.make()
-        await self._begin(*ports)
+        ports = None
+        if self.listens:
+            self.settings, ports = open_ports(self.settings, self.passed, self._undo)
+            self.certificates = ports.certificates
+        await self.make()
+        await self._begin(ports)
 
-    def make(self) -> None:
+    async def make(self) -> None:
         """Make and connect every object. Nothing runs yet."""
-        undo, owned = self._undo, self.owned
+        undo, owned, settings = self._undo, self.owned, self.settings
         undo.push_async_callback(owned.aclose)
-        settings = self.settings
-        self.folder = folder = DataFolder(settings.data)
-        owned.callback(folder.close)
-        folder.sweep()
-        folder.watch()
-        database = Database(settings.data / "atoll.db")
-        owned.push_async_callback(database.close)
-
+        self.storage = await open_storage(settings, owned)
+        self.folder, database, cluster = self.storage.folder, self.storage.database, self.storage.cluster
         self.logs = LogStore.of(settings)
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
@@ -158,11 +158,11 @@ class Node:
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
-        routes, events = self._make_routes(), EventRunner()
-        self.events = events
-        vault = Vault(settings.data, os.environ.get(VARIABLE))
+        self.events, routes = EventRunner(), self._make_routes()
+        vault = self.vault = Vault(settings.data, os.environ.get(VARIABLE))
         shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects.runtime
-        services = Services(settings, database, routes, self.inner, events, self, *shared)
+        services = Services(settings, database, routes, self.inner, self.events, self, *shared, cluster=cluster)
+        self.refused = unshared(is_shared=cluster is not None and not cluster.is_alone)
         bindings = make_bindings(services, self.host)
         for binding in bindings.values():
             (owned if binding.keeps_data else undo).push_async_callback(binding.close)
@@ -173,7 +173,7 @@ class Node:
             undo.push_async_callback(asyncio.to_thread, self.tracer.close)
         self.store = store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
-        events.calls = self.pool = self._make_pool(store, broker)
+        self.events.calls = self.pool = self._make_pool(store, broker)
         self.objects.join(self.pool, bindings)
         about_files = settings.asset_cache_bytes, self.meter.count_asset, store.asset_files, settings.base_domain
         self.inner.calls = self.site = Site(self.pool, *about_files)
@@ -182,20 +182,24 @@ class Node:
         self.triggers = self._make_triggers(bindings)
         owned.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
-        self.access.tenants.listen(lambda tenant: self.gate.set_tenant(tenant.name, tenant.egress))
-        self.access.tenants.listen(self._cap_tenant)
-        self.access.tenants.listen(lambda tenant: bound_stores(bindings.values(), settings, tenant))
+        self.access.tenants.listen(lambda tenant: self._bound_tenant(tenant, bindings))
         self.deployer = self._make_deployer(store, bindings)
+        if cluster is not None:
+            cluster.database.listen(partial(follow, self.deployer))
+            cluster.on_drain = self._leave
         self.is_split = self.deployer.is_split
-        self.sites = Sites(settings, bindings)
+        self.sites = Sites(settings, {kind: each for kind, each in bindings.items() if kind not in self.refused})
         self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
         self.server = self._make_server()
         self.lag = LoopLag()
         undo.callback(self.lag.close)
 
-    async def _begin(self, listening: Listening | None, secure: Listening | None) -> None:
+    async def _begin(self, ports: Ports | None) -> None:
         """Start the engines, restore the workers, open the ports."""
         undo, settings = self._undo, self.settings
+        cluster = self.storage.cluster
+        if cluster is not None:
+            await cluster.join(self.vault)
         await self.objects.start(settings, self.owned)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
@@ -207,29 +211,16 @@ class Node:
         warming.start()
         undo.push_async_callback(warming.close)
         self.first_token = await self.access.gate.make_first_token(settings.data)
-        if listening is not None:
-            await self._open(listening)
-        if secure is not None and self.certificates is not None:
-            await self.server.startup_secure(secure, self.certificates)
+        if ports is not None:
+            await self._open(ports.plain)
+            if ports.secure is not None and ports.certificates is not None:
+                await self.server.startup_secure(ports.secure, ports.certificates)
         undo.push_async_callback(self._drain)
         self.files.start()
         self.lag.start()
         self.phase = "serving"
-
-    def _listen(self) -> tuple[Listening | None, Listening | None]:
-        """Open the ports, if the node listens. Then the settings have the port that the system chose."""
-        if not self.listens:
-            return None, None
-        settings = self.settings
-        listening = open_port(self.passed, PLAIN, settings.host, settings.port)
-        self._undo.callback(listening.close)
-        self.use_settings({"port": listening.port})
-        if not settings.https_port:
-            return listening, None
-        self.certificates = Certificates(settings.certificates)
-        secure = open_port(self.passed, SECURE, settings.host, settings.https_port)
-        self._undo.callback(secure.close)
-        return listening, secure
+        if cluster is not None:
+            await cluster.serve()
 
     def use_settings(self, values: Mapping[str, object]) -> None:
         """Change some settings, by name."""
@@ -325,28 +316,31 @@ class Node:
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
-        from atoll.control.endpoints.node_routes import binding_routes, node_routes
+        from atoll.control.endpoints.node_routes import node_routes
+        from atoll.control.endpoints.of_bindings import binding_routes
         from atoll.observe.series import SeriesStore
 
         self._undo.push_async_callback(self.offload.close)
-        uploads = self.settings.upload_bytes
+        settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
         parts = ControlParts(
-            self.settings,
+            settings,
             self.deployer,
             store,
             self.logs,
             self.access,
-            Work(self.offload, SpoolRoom(self.settings.data, uploads // 4, uploads)),
+            Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
-            series=SeriesStore.begin(self.settings.data, self.meter, self.deployer.id_of, self.owned),
+            series=SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, self.owned),
+            refused=self.refused,
+            cluster=cluster,
             more=[
                 *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
-                *node_routes(self.settings, self.origins, self.access.audit, self.objects.runtime),
-                *binding_routes(bindings, self.access.audit, self.deployer),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
+                *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
         return ControlApi(parts)
@@ -354,7 +348,7 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.meter))
+        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
@@ -386,13 +380,21 @@ class Node:
         server.shared.site, server.shared.ready = self.site, self.site.ready
         return server
 
-    async def _drain(self) -> None:
+    def _leave(self) -> None:
+        """Take no more work: an operator or the stop of the node wants that."""
         self.phase = "draining"
         self.triggers.stop()
+
+    async def _drain(self) -> None:
+        self._leave()
+        if (cluster := self.storage.cluster) is not None:
+            await cluster.drain()
         await asyncio.sleep(self.settings.drain_delay)  # load balancers see it in /readyz
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # promises passed to waitUntil()
 
-    def _cap_tenant(self, tenant: Tenant) -> None:
+    def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
+        self.gate.set_tenant(tenant.name, tenant.egress)
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))
+        bound_stores(bindings.values(), self.settings, tenant)

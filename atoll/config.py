@@ -86,6 +86,21 @@ class Settings:
     data: Path = setting(  # noqa: RUF009 (a Path cannot be changed)
         Path(".atoll"), "Folder for everything the node stores. Only one node may use it at a time."
     )
+    store: str = setting(
+        "sqlite",
+        "Where the data is that all nodes share: sqlite, for a node by itself, or postgresql://user:password@host/database"
+        " (docs/guides/cluster.md).",
+    )
+    only_node: str = setting(
+        "off",
+        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Durable"
+        " Objects.",
+        words=("on", "off"),
+    )
+    node_name: str = setting("", "Name of this node among others.", shown="its address")
+    node_address: str = setting(
+        "", "Address, host:port, at which a load balancer reaches this node.", shown="host and port"
+    )
     metrics_workers: int = setting(
         200, "Number of workers with their own series in /metrics; all others share one.", high=10_000
     )

@@ -80,6 +80,7 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             f" {settings.base_domain}",
             "leave out base_domain, or use the same host in both",
         )
+    _check_store(settings)
     for name in ("cpu_ms", "wall_ms", "memory_mb", "subrequests", "internal_subrequests", "timer_ms"):
         value, cap = getattr(settings, name), getattr(settings, f"max_{name}")
         if value > cap:
@@ -88,3 +89,16 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
                 f"{name} is {value}{place}, above max_{name}, which is {cap}{cap_place}",
                 f"raise max_{name} or lower {name}",
             )
+
+
+def _check_store(settings: Settings) -> None:
+    if settings.store == "sqlite":
+        for name in ("node_name", "node_address"):
+            if getattr(settings, name):
+                raise StartError(f"{name} is for nodes that share a PostgreSQL", "set store too, or leave it out", name)
+        if settings.only_node == "on":
+            raise StartError("only_node is for nodes with PostgreSQL", "set store too, or leave it out", "only_node")
+    elif settings.store.split(":", 1)[0] not in ("postgresql", "postgres"):
+        raise StartError(
+            "store must be sqlite, or an address that begins with postgresql://", "see docs/guides/cluster.md", "store"
+        )

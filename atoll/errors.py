@@ -11,6 +11,7 @@
     ├── CalleeFailed        a worker that another worker called has failed
     ├── BindingRefused      a binding refuses the worker's op
     ├── StorageFailed       a disk is full, cannot be written to or holds damaged data
+    │   └── StorageAway     the database server cannot be reached now
     ├── LoadFailed          a version does not compile, start or export a handler
     ├── EngineError         an engine broke the wire protocol, died or was built for another version
     ├── StartError          the node cannot start: port taken, bad setting, missing file
@@ -121,6 +122,12 @@ class StorageFailed(AtollError):
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
         self.path = path
+
+
+class StorageAway(StorageFailed):
+    """The storage cannot be reached at this moment: the same again may work soon."""
+
+    retry_after = 2  # seconds
 
 
 class LoadFailed(AtollError):

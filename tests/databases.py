@@ -35,20 +35,20 @@ def postgres() -> Iterator[Server]:
     require("postgresql", "pg_ctlcluster", "initdb")
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb")) or [shutil.which("initdb") or "initdb"]
     binaries = Path(found[-1]).parent
-    with _folder("postgres") as folder:
+    with server_folder("postgres") as folder:
         (folder / "password").write_text(PASSWORD)
-        _own(folder, "postgres")
+        own(folder, "postgres")
         data = folder / "data"
         words = ["-U", "ada", "--auth=scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8", "--no-sync"]
-        _run("postgres", str(binaries / "initdb"), "-D", str(data), *words)
+        run("postgres", str(binaries / "initdb"), "-D", str(data), *words)
         port = free_port()
         options = {
             "port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "fsync": "off", "ssl": "on",
             "ssl_cert_file": folder / "db.pem", "ssl_key_file": folder / "db.key",
         }  # fmt: skip
         settings = [f"--{name}={value}" for name, value in options.items()]
-        with _running("postgres", str(binaries / "postgres"), "-D", str(data), *settings, stop=signal.SIGQUIT):
-            _wait(port)
+        with running("postgres", str(binaries / "postgres"), "-D", str(data), *settings, stop=signal.SIGQUIT):
+            wait(port)
             yield Server(port, port, folder / "ca.pem")
 
 
@@ -57,15 +57,15 @@ def mariadb() -> Iterator[Server]:
     """A database `shop` of the user `ada`."""
     server = require("mariadb-server", "mariadbd", "/usr/sbin/mariadbd")
     install = require("mariadb-server", "mariadb-install-db")
-    with _folder("mariadb") as folder:
+    with server_folder("mariadb") as folder:
         quoted = PASSWORD.replace("'", "''")
         (folder / "init.sql").write_text(
             "CREATE DATABASE shop;\n"
             f"CREATE USER 'ada'@'%' IDENTIFIED BY '{quoted}';\nGRANT ALL ON shop.* TO 'ada'@'%';\n"
         )
-        _own(folder, "mysql")
+        own(folder, "mysql")
         data = f"--datadir={folder}/data"
-        _run("mysql", install, data, "--auth-root-authentication-method=normal", "--skip-test-db")
+        run("mysql", install, data, "--auth-root-authentication-method=normal", "--skip-test-db")
         port = free_port()
         words = [
             "--no-defaults", data, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder}/socket",
@@ -73,29 +73,29 @@ def mariadb() -> Iterator[Server]:
             "--innodb-flush-log-at-trx-commit=0",
             f"--ssl-cert={folder}/db.pem", f"--ssl-key={folder}/db.key", f"--ssl-ca={folder}/ca.pem",
         ]  # fmt: skip
-        with _running("mysql", server, *words):
-            _wait(port)
+        with running("mysql", server, *words):
+            wait(port)
             yield Server(port, port, folder / "ca.pem")
 
 
 @contextmanager
 def redis() -> Iterator[Server]:
     program = require("redis-server", "redis-server")
-    with _folder("redis") as folder:
-        _own(folder, "redis")
+    with server_folder("redis") as folder:
+        own(folder, "redis")
         port, tls_port = free_port(), free_port()
         words = [
             "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder), "--requirepass", PASSWORD,
             "--tls-port", str(tls_port), "--tls-cert-file", str(folder / "db.pem"), "--tls-key-file", str(folder / "db.key"),
             "--tls-ca-cert-file", str(folder / "ca.pem"), "--tls-auth-clients", "no",
         ]  # fmt: skip
-        with _running("redis", program, *words):
-            _wait(port)
+        with running("redis", program, *words):
+            wait(port)
             yield Server(port, tls_port, folder / "ca.pem")
 
 
 @contextmanager
-def _folder(name: str) -> Iterator[Path]:
+def server_folder(name: str) -> Iterator[Path]:
     """A folder that a user of a server may enter, with a certificate for 127.0.0.1 and db.example."""
     require_openssl()
     folder = Path(tempfile.mkdtemp(prefix=f"atoll-{name}-"))
@@ -107,7 +107,7 @@ def _folder(name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own(folder: Path, user: str) -> None:
+def own(folder: Path, user: str) -> None:
     """Servers refuse to run as root: give the folder to their own user."""
     if os.geteuid() == 0:
         for path in (folder, *folder.iterdir()):
@@ -118,13 +118,13 @@ def _as(user: str) -> list[str]:
     return ["runuser", "-u", user, "--"] if os.geteuid() == 0 else []
 
 
-def _run(user: str, *command: str) -> None:
+def run(user: str, *command: str) -> None:
     ran = subprocess.run([*_as(user), *command], capture_output=True, text=True, cwd="/", timeout=START_SECONDS)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @contextmanager
-def _running(user: str, *command: str, stop: int = signal.SIGKILL) -> Iterator[None]:
+def running(user: str, *command: str, stop: int = signal.SIGKILL) -> Iterator[None]:
     process = subprocess.Popen(
         [*_as(user), *command], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -135,7 +135,7 @@ def _running(user: str, *command: str, stop: int = signal.SIGKILL) -> Iterator[N
         process.wait(START_SECONDS)
 
 
-def _wait(port: int) -> None:
+def wait(port: int) -> None:
     """Until the server accepts connections."""
     until = time.monotonic() + START_SECONDS
     while True:

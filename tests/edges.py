@@ -132,6 +132,11 @@ def running(site: Site, name: str, *command: str, env: dict[str, str] | None = N
         )
     try:
         yield log
+        ended = process.poll()
+        assert ended is None, f"{name} ended by itself with {ended}"
+    except BaseException as error:
+        error.add_note(f"the end of {log}:\n{log.read_text(errors='replace')[-3_000:]}")
+        raise
     finally:
         process.terminate()
         process.wait(20)
@@ -224,9 +229,18 @@ def caddy(site: Site) -> Iterator[None]:
     server = [pebble, "-config", str(site.folder / "pebble.json"), "-dnsserver", f"127.0.0.1:{dns}"]
     fast = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0"}
     with running(site, "names", names, *only_dns, *addresses), running(site, "pebble", *server, env=fast):
-        site.node.wait_until(lambda: _root_of(site, management), 20)
+        # Caddy tries again only a minute after a failure, so all that it needs must answer before it starts.
+        site.node.wait_until(lambda: _root_of(site, management) and _listens(acme) and _listens(dns), 20)
         with running(site, "caddy", command, "run", "--config", str(config), "--adapter", "caddyfile", env=variables):
             yield
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return False
+    return True
 
 
 def _root_of(site: Site, management: int) -> bool:

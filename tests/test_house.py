@@ -33,7 +33,8 @@ LAYERS: list[set[str]] = [
     {"broker"},
     {"bindings"},
     {"api"},
-    {"egress", "asset_files", "objects"},
+    {"egress", "asset_files", "objects", "cluster"},
+    {"postgres"},
     {"db", "offload"},
     {
         "claims",

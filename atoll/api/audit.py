@@ -66,7 +66,7 @@ class AuditLog:
         """Add the line of a change that follows outside this database."""
         mark = Mark.of(caller, self._clock())
         await self._database.write(
-            lambda connection: mark.write(connection, action, target[:MAX_NAME], detail[:MAX_NAME])
+            lambda connection: mark.write(connection, action, target[:MAX_NAME], detail[:MAX_NAME]), anyway=True
         )
 
     def page(self, tenant: str | None, before: int, limit: int, since: int = 0) -> list[AuditEntry]:

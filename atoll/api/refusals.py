@@ -10,7 +10,7 @@ from collections.abc import Sized
 from enum import IntEnum
 from typing import NamedTuple
 
-from atoll.errors import AtollError, BindingRefused, Failure, StorageFailed
+from atoll.errors import AtollError, BindingRefused, Failure, StorageAway, StorageFailed
 
 
 class ApiCode(IntEnum):
@@ -52,6 +52,7 @@ class ApiCode(IntEnum):
     TRIGGER_TAKEN = 19032
     ASSETS_MISSING = 19033
     STORAGE = 19030
+    ONE_NODE = 19034
     WORK_LIMIT = 19041
     BUSY = 19042
     SLOW_BODY = 19043
@@ -102,6 +103,7 @@ API_ERRORS: dict[ApiCode, ApiFacts] = {
     ),
     ApiCode.BAD_ROUTE: ApiFacts(400, "bad_route", "A route is not a valid pattern."),
     ApiCode.BAD_LIMIT: ApiFacts(400, "bad_limit", "A limit is not a positive whole number within the node's cap."),
+    ApiCode.ONE_NODE: ApiFacts(501, "one_node", "What only one node can have, on nodes that share a PostgreSQL."),
     ApiCode.UNAVAILABLE: ApiFacts(
         503, "unavailable", "No engine could check the worker, or the node is overloaded; try again."
     ),
@@ -142,11 +144,20 @@ class Refused(AtollError):
 
 
 # The status that a binding's refusal begins with.
-BINDING_FAILURES = {"403": ApiCode.QUOTA, "404": ApiCode.NOT_FOUND, "413": ApiCode.TOO_LARGE, "414": ApiCode.TOO_LARGE}
+BINDING_FAILURES = {
+    "403": ApiCode.QUOTA,
+    "404": ApiCode.NOT_FOUND,
+    "409": ApiCode.CONCURRENT,
+    "413": ApiCode.TOO_LARGE,
+    "414": ApiCode.TOO_LARGE,
+}
 
 
 def binding_refusal(error: BindingRefused | StorageFailed) -> Refused:
     """Turn the error that a binding raises for a worker into an error of the API."""
+    if isinstance(error, StorageAway):
+        hint = "workers go on; check the database server, and try again"
+        return Refused(ApiCode.UNAVAILABLE, str(error), hint, retry_after=error.retry_after)
     if isinstance(error, StorageFailed):
         return Refused(ApiCode.STORAGE, str(error), "the node's log has the details; try again when that is fixed")
     status, _, words = str(error).partition(" ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -19,6 +19,9 @@ from atoll.holdings import Holdings
 from atoll.objects.store import ObjectKey, ObjectStorage
 from atoll.pacer import Pacer
 from atoll.workers import Version
+
+if TYPE_CHECKING:
+    from atoll.cluster.cluster import Cluster  # with the driver of PostgreSQL: a node by itself starts without
 
 
 class FacetTarget(NamedTuple):
@@ -240,3 +243,4 @@ class Services(Struct, frozen=True):
     files: AssetStore | None = None  # of static assets; None: the binding makes its own
     objects: Objects | None = None  # None: the node has no engines
     passes: Passes = field(default_factory=Passes)
+    cluster: Cluster | None = None  # the nodes that this one shares a PostgreSQL with; None: it is by itself

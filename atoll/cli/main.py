@@ -53,6 +53,8 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
     "Set up": {
         "token": CommandEntry("atoll.cli.token", "Create, list and revoke tokens of a node."),
         "tenant": CommandEntry("atoll.cli.tenant", "Create, list, limit and delete tenants of a node."),
+        "nodes": CommandEntry("atoll.cli.nodes", "List, watch and drain the nodes that share a PostgreSQL."),
+        "edge": CommandEntry("atoll.cli.nodes", "Print the configuration of a load balancer for several nodes."),
         "doctor": CommandEntry("atoll.cli.doctor", "Check a project, this machine and the node."),
         "config": CommandEntry("atoll.cli.config", "Print the settings of a node and where each comes from."),
         "profile": CommandEntry("atoll.cli.profile", "Name nodes and choose the one that commands use."),

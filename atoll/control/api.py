@@ -14,6 +14,7 @@ Packages with endpoints of their own, such as bindings, add their routes in `Con
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -69,6 +70,8 @@ class ControlParts(Struct, frozen=True):
     kinds: Mapping[str, Binding]
     series: SeriesStore
     more: Sequence[Route] = ()  # routes of other packages
+    refused: Mapping[str, str] = {}  # kinds of bindings that this node refuses (deploy/sharing.py)
+    cluster: Any = None  # Cluster, if the node shares a PostgreSQL with others
 
 
 class ControlApi:
@@ -101,8 +104,13 @@ class ControlApi:
             *parts.more,
         ]
         self.routes += OpenApi().routes(self.routes)
-        boundary = Boundary(parts.is_control, access.gate.identify, work)
-        shared = work, parts.is_control, lambda: self.address, parts.kinds, parts.logs, live
+        boundary = Boundary(
+            parts.is_control,
+            access.gate.identify,
+            work,
+            settled=None if parts.cluster is None else parts.cluster.settled,
+        )
+        shared = work, parts.is_control, lambda: self.address, parts.kinds, parts.logs, live, parts.refused
         self.cloudflare = CloudflareApi(CloudflareParts(settings, deployer, parts.store, access, *shared))
         mounted = [*boundary.mount(self.routes), *self.cloudflare.mount()]
         self.app = Starlette(routes=mounted, exception_handlers={HTTPException: _no_route})

@@ -129,8 +129,10 @@ class Database:
         self._thread.start()
         databases.add(self)
 
-    async def write(self, act: Callable[[apsw.Connection], T]) -> T:
+    async def write(self, act: Callable[[apsw.Connection], T], *, anyway: bool = False) -> T:
         """Run `act` on the writer thread and return its result once it is safely on disk.
+
+        `anyway`: it is right whatever another node changed meanwhile (shared.py).
 
         `act` may be one of many in a transaction: it must neither begin nor commit one, nor keep the connection.
         """
@@ -139,6 +141,9 @@ class Database:
         future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(Write(act, future))  # type: ignore[arg-type]  # the queue holds writes of every result type
         return await future
+
+    async def follow(self) -> None:
+        """Take over what other nodes have changed: nothing, unless the database is shared (shared.py)."""
 
     def post(self, act: Callable[[apsw.Connection], None]) -> None:
         """Run `act` on the writer thread without waiting for it: for data that may be lost."""

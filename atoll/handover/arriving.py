@@ -47,6 +47,12 @@ class Arriving:
     @classmethod
     async def begin(cls, settings: Settings) -> Arriving | None:
         """Ask the node that serves this data folder to be replaced; None if none does. Raises StartError."""
+        if settings.store != "sqlite":  # its session in the cluster cannot change hands, and the others go on serving
+            raise StartError(
+                "--replace does not work with a store that nodes share",
+                "start another node with a folder of its own, then drain this one (atoll nodes drain) and stop it",
+                "store",
+            )
         try:
             channel = knock(settings.data) if settings.data.is_dir() else None
         except OSError as error:
@@ -149,10 +155,16 @@ async def _rehearse(settings: Settings) -> None:
     """Make a node in a folder of its own: what cannot be made fails here, and all modules are imported."""
     with TemporaryDirectory(prefix="atoll-replace-") as folder:
         ports = {name: 0 for name in settings.of_bindings if name.endswith("_port")}
-        there = replace(settings, data=Path(folder), otlp_endpoint="", of_bindings={**settings.of_bindings, **ports})
+        there = replace(
+            settings,
+            data=Path(folder),
+            store="sqlite",  # nothing of a rehearsal may reach what nodes share
+            otlp_endpoint="",
+            of_bindings={**settings.of_bindings, **ports},
+        )
         rehearsal = Node(there, listens=False)
         try:
-            rehearsal.make()
+            await rehearsal.make()
             _ = rehearsal.control
         finally:
             await rehearsal.stop()

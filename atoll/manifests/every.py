@@ -7,9 +7,11 @@ These are light, so a command that needs one fact of one binding stays quick.
 from __future__ import annotations
 
 import importlib
+import importlib.resources
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from atoll.manifests.manifest import BindingQuota, CommandGroup, Manifest
@@ -103,6 +105,20 @@ def cloudflare_parts() -> Mapping[str, CloudflarePart]:
 def quotas() -> Mapping[str, BindingQuota]:
     """The quotas of all bindings, by name."""
     return {name: quota for manifest in manifests().values() for name, quota in manifest.quotas.items()}
+
+
+@cache
+def on_one_node() -> Mapping[str, str]:
+    """The kinds that several nodes cannot have yet, and what each keeps on the disk of one node."""
+    return {kind: manifest.one_node for kind, manifest in manifests().items() if manifest.one_node}
+
+
+@cache
+def tables() -> Mapping[str, Traversable]:
+    """The migrations of the kinds that have tables in PostgreSQL."""
+    package = importlib.resources.files(PACKAGE)
+    found = {kind: package / kind / "postgres_migrations" for kind in manifests()}
+    return {kind: folder for kind, folder in found.items() if folder.is_dir()}
 
 
 @cache

@@ -86,6 +86,10 @@ class Manifest(NamedTuple):
     # (Settings) -> hosts of the node on which `site` answers; `*.a.b`: all directly below a.b, which must be one itself
     hosts: Callable[[Any], tuple[str, ...]] = _no_hosts
     site: Callable[[Any], Any] | None = None  # (the Binding) -> an ASGI application; it authenticates its callers
+    # what it keeps on the disk of one node, in words: several nodes cannot have it yet, and refuse it ("": they can)
+    one_node: str = ""
+    # (Version) -> whether it uses that without a binding of this kind
+    used_by: Callable[[Any], bool] | None = None
     # folders in the data folder whose files never change once they are there: backups link to them
     fixed_files: tuple[str, ...] = ()
     cached_files: tuple[str, ...] = ()  # folders in the data folder that may be lost: backups leave them out

@@ -29,6 +29,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="analytics_engine",
+    one_node="data points of Analytics Engine",
     make=make,
     config="atoll.bindings.analytics_engine.config",
     type_name="AnalyticsEngineDataset",

@@ -29,6 +29,8 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="assets",
+    one_node="static assets",
+    used_by=lambda version: version.assets is not None,
     make=make,
     cloudflare="atoll.bindings.assets.cloudflare",
     config="atoll.bindings.assets.config",

@@ -96,6 +96,8 @@ class CronTriggers(Trigger):
 
     async def _run(self, version: Version, cron: str, slot: int, by_hand: bool) -> tuple[str, str]:
         number = await self.history.begin(version.worker_id, cron, slot, by_hand=by_hand)
+        if number is None:
+            return "elsewhere", ""  # another node runs it
         outcome, message = "internalError", "the node stopped"
         try:
             await self._events.run(version, SCHEDULED, f"CRON {cron}", {"cron": cron, "scheduledTime": slot})

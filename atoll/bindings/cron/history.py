@@ -33,8 +33,8 @@ class CronHistory(Protocol):
     async def keep_marks(self, worker_id: str, crons: Collection[str]) -> None:
         """Keep only these expressions of a worker. A removed one that comes back later starts from then."""
 
-    async def begin(self, worker_id: str, cron: str, slot: int, *, by_hand: bool) -> int:
-        """Record the start of a run and its slot; returns the number of the run."""
+    async def begin(self, worker_id: str, cron: str, slot: int, *, by_hand: bool) -> int | None:
+        """Record the start of a run and its slot; returns the number of the run. None: another node runs this slot."""
 
     async def end(self, number: int, outcome: str, message: str) -> None:
         """Record how a run ended."""

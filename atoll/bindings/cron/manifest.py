@@ -10,16 +10,27 @@ if TYPE_CHECKING:
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
+    from atoll.bindings.cron.history import CronHistory
     from atoll.bindings.services import Services
 
 
 def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.cron.clock import CronTriggers
     from atoll.bindings.cron.ops import CronBinding
-    from atoll.bindings.cron.sqlite import SqliteCronHistory
 
-    history = SqliteCronHistory(services.settings.data / "crons.db")
-    return CronBinding(CronTriggers(services.events, history))
+    return CronBinding(CronTriggers(services.events, make_history(services)))
+
+
+def make_history(services: Services) -> CronHistory:
+    if services.cluster is None:
+        from atoll.bindings.cron.sqlite import SqliteCronHistory
+
+        return SqliteCronHistory(services.settings.data / "crons.db")
+    import time
+
+    from atoll.bindings.cron.postgres import PostgresCronHistory
+
+    return PostgresCronHistory(services.cluster.postgres, services.cluster.members, time.time)
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:

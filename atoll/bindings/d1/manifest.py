@@ -29,6 +29,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="d1",
+    one_node="D1 databases",
     make=make,
     cloudflare="atoll.bindings.d1.cloudflare",
     config="atoll.bindings.d1.config",

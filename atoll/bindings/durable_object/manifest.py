@@ -42,6 +42,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="durable_object",
+    one_node="Durable Objects",
     make=make,
     cloudflare="atoll.bindings.durable_object.cloudflare",
     config="atoll.bindings.durable_object.config",

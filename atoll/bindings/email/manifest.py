@@ -30,6 +30,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="email",
+    one_node="email of workers",
     make=make,
     handlers=("email",),
     settings={

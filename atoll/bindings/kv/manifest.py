@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.kv.ops import KV
+
+    if services.cluster is not None:
+        from atoll.bindings.kv.postgres import PostgresKV
+
+        return KV(PostgresKV(services.cluster.postgres))
     from atoll.bindings.kv.sqlite import SqliteKV
 
     return KV(SqliteKV(services.settings.data / "kv.db"))

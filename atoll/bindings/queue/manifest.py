@@ -10,16 +10,30 @@ if TYPE_CHECKING:
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
+    from atoll.bindings.queue.store import QueueStore
     from atoll.bindings.services import Services
 
 
 def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.queue.consumer import QueueTriggers
     from atoll.bindings.queue.ops import QueueBinding
-    from atoll.bindings.queue.sqlite import SqliteQueues
 
-    store = SqliteQueues(services.settings.data / "queues.db")
+    store = make_store(services)
     return QueueBinding(store, QueueTriggers(services.events, store))
+
+
+def make_store(services: Services) -> QueueStore:
+    if services.cluster is None:
+        from atoll.bindings.queue.sqlite import SqliteQueues
+
+        return SqliteQueues(services.settings.data / "queues.db")
+    import time
+
+    from atoll.bindings.queue.postgres import PostgresQueues
+
+    store = PostgresQueues(services.cluster.postgres, services.cluster.members, time.time)
+    services.cluster.when_renewed(store.look)
+    return store
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:

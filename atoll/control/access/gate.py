@@ -160,7 +160,7 @@ class Gate:
     def _of_session(self, token: Token, cookie: str) -> Caller:
         return replace(_caller(token, partial(self._sessions.is_valid, cookie)), session=cookie)
 
-    def log_in(self, request: Request, token: str, code: str) -> Caller:
+    async def log_in(self, request: Request, token: str, code: str) -> Caller:
         """The caller with a new session, for a token or a one-time code. Ends the session that the browser had."""
         found = self._sessions.take_code(code) if 0 < len(code) <= MAX_TEXT else None
         if not code and len(token) <= MAX_TOKEN:
@@ -168,8 +168,8 @@ class Gate:
         if found is None:
             address = request.client.host if request.client is not None else ""
             raise self._failed.refuse(address, "code" if code else "token")
-        self._sessions.end(cookie_of(request.headers.get("cookie", "")))
-        return self._of_session(found, self._sessions.begin(found))
+        await self._sessions.end(cookie_of(request.headers.get("cookie", "")))
+        return self._of_session(found, await self._sessions.begin(found))
 
     async def make_first_token(self, folder: Path) -> Path | None:
         """Make the first token if tokens are needed and none can make others; log the file that holds it."""

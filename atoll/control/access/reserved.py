@@ -35,11 +35,15 @@ class Reservations:
         self._base = base
         self.days = days
         self._clock = clock
-        self._claims = Claims(base)
+        self.load()
+
+    def load(self) -> None:
+        """Read all reservations: at the start, and when another node has changed some."""
+        self._claims = Claims(self._base)
         self._freed: dict[tuple[str, Claim], int] = {}  # (tenant, claim) -> when it was freed, oldest first
         self._of: dict[str, dict[Claim, None]] = {}  # the claims of each tenant, oldest first
         sql = "SELECT host, tenant, freed_at FROM reserved_hosts ORDER BY freed_at"
-        for row in database.read(lambda connection: rows(connection, Reservation, sql)):
+        for row in self._database.read(lambda connection: rows(connection, Reservation, sql)):
             self._add(row.tenant, self._read(row.host), row.freed_at)
 
     def others(self, claim: Claim, tenant: str) -> bool:

@@ -4,6 +4,9 @@
     session         a cookie of 256 random bits, stored as a hash; ends after HOURS, after IDLE without a request, with
                     its token, or by logging out
 
+Nodes on one PostgreSQL share the sessions: one that ends on a node ends on all. A code is known only to the node that
+made it.
+
 A cookie comes with every request of a browser, also with those that another page causes. So a request that changes
 something needs the header X-Atoll-CSRF too: an HMAC of the cookie, which only a page of this origin can ask for.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import apsw
@@ -21,6 +24,7 @@ import msgspec
 
 from atoll.control.access.tokens import Token, Tokens
 from atoll.db.sqlite import Database, rows
+from atoll.errors import StorageFailed
 
 COOKIE: Final = "__Host-atoll"
 CSRF_HEADER: Final = "x-atoll-csrf"
@@ -31,6 +35,8 @@ MAX_SESSIONS: Final = 20  # of a token; a new one ends the oldest
 CODE_MS: Final = 60_000
 MAX_CODES: Final = 1_000
 MAX_TEXT: Final = 100  # characters of a cookie or a code
+SELECT: Final = "SELECT hash, token, created_at, used_at FROM sessions"
+DELETE: Final = "DELETE FROM sessions WHERE hash = ?"
 
 
 class BrowserSession(msgspec.Struct):
@@ -55,12 +61,23 @@ class Sessions:
         self._clock = clock
         self._codes: dict[bytes, tuple[str, int]] = {}  # hash -> id of the token, when it ends
         self._sessions: dict[bytes, BrowserSession] = {}
-        found = database.read(
-            lambda c: rows(c, SessionRow, "SELECT hash, token, created_at, used_at FROM sessions ORDER BY created_at")
-        )
-        for row in found:
+        for row in database.read(lambda c: rows(c, SessionRow, f"{SELECT} ORDER BY created_at")):
             self._sessions[row.hash] = BrowserSession(row.token, row.created_at, row.used_at)
         self._sweep()
+
+    def follow(self, keys: Iterable[object]) -> None:
+        """Read sessions again that another node has begun, used or ended."""
+        for key in keys:
+            if isinstance(key, bytes):
+                self._read(key)
+
+    def _read(self, key: bytes) -> None:
+        found = self._database.read(lambda c: rows(c, SessionRow, f"{SELECT} WHERE hash = ?", key))
+        if not found:
+            self._sessions.pop(key, None)
+        for row in found:
+            known = self._sessions.setdefault(key, BrowserSession(row.token, row.created_at, row.used_at))
+            known.used_at = max(known.used_at, row.used_at)
 
     # One-time codes
 
@@ -80,7 +97,7 @@ class Sessions:
 
     # Sessions
 
-    def begin(self, token: Token) -> str:
+    async def begin(self, token: Token) -> str:
         """A new session of a token, and the text of its cookie. It never continues one that a browser brought."""
         self._sweep()
         mine = [key for key, session in self._sessions.items() if session.token == token.id]
@@ -90,7 +107,10 @@ class Sessions:
         key = _hash(text)
         self._sessions[key] = BrowserSession(token.id, now, now)
         sql = "INSERT INTO sessions (hash, token, created_at, used_at) VALUES (?, ?, ?, ?)"
-        self._post(sql, key, token.id, now, now)
+        try:
+            await self._write(sql, key, token.id, now, now)
+        except StorageFailed:
+            pass  # an operator may log in because the disk is full: the session lives in memory
         return text
 
     def find(self, text: str) -> Token | None:
@@ -114,8 +134,13 @@ class Sessions:
         session = self._sessions.get(_hash(text))
         return 0 if session is None else session.created_at + LIFETIME
 
-    def end(self, text: str) -> None:
-        self._forget(_hash(text))
+    async def end(self, text: str) -> None:
+        """End a session, on every node. If the table cannot be written, it raises, and this node has forgotten it."""
+        key = _hash(text)
+        if text:
+            self._sessions.pop(key, None)
+            await self._write(DELETE, key)
+            self._sessions.pop(key, None)  # another node's use of it may have been taken over meanwhile
 
     def _token_of(self, session: BrowserSession | None) -> Token | None:
         if session is None:
@@ -134,13 +159,13 @@ class Sessions:
 
     def _forget(self, key: bytes) -> None:
         if self._sessions.pop(key, None) is not None:
-            self._post("DELETE FROM sessions WHERE hash = ?", key)
+            self._post(DELETE, key)
 
     def _post(self, sql: str, *values: bytes | str | int) -> None:
-        def act(connection: apsw.Connection) -> None:
-            connection.execute(sql, values)
+        self._database.post(lambda connection: _run(connection, sql, values))
 
-        self._database.post(act)
+    async def _write(self, sql: str, *values: bytes | str | int) -> None:
+        await self._database.write(lambda connection: _run(connection, sql, values), anyway=True)
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
@@ -164,6 +189,10 @@ def set_cookie(text: str) -> str:
     """The Set-Cookie header of a new session; with an empty text, of one that has ended."""
     age = LIFETIME // 1000 if text else 0
     return f"{COOKIE}={text}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={age}"
+
+
+def _run(connection: apsw.Connection, sql: str, values: tuple[bytes | str | int, ...]) -> None:
+    connection.execute(sql, values)
 
 
 def _hash(text: str) -> bytes:

@@ -7,7 +7,7 @@ exists: it owns everything that is deployed without naming a tenant.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import apsw
@@ -123,6 +123,23 @@ class Tenants:
         self._names.remove(name)
         self._tell(Tenant(name, 0))  # without quotas, in case a tenant of this name is created again
 
+    def follow(self, names: Iterable[str]) -> None:
+        """Read tenants again that another node has changed."""
+        sql = "SELECT name, created_at, quotas, hosts, egress FROM tenants WHERE name = ?"
+        for name in names:
+            found = self._database.read(lambda c, name=name: rows(c, TenantRow, sql, name))  # type: ignore[misc]
+            if found:
+                self._keep(_tenant(found[0]))
+            elif self._by_name.pop(name, None) is not None:
+                self._names.remove(name)
+                self._tell(Tenant(name, 0))
+
+    def _keep(self, tenant: Tenant) -> None:
+        if tenant.name not in self._by_name:
+            insort(self._names, tenant.name)
+        self._by_name[tenant.name] = tenant
+        self._tell(tenant)
+
     async def _put(self, tenant: Tenant, mark: Mark, action: str) -> Tenant:
         def act(connection: apsw.Connection) -> None:
             connection.execute(
@@ -132,10 +149,7 @@ class Tenants:
             mark.write(connection, action, tenant.name, _json(tenant.quotas))
 
         await self._database.write(act)
-        if tenant.name not in self._by_name:
-            insort(self._names, tenant.name)
-        self._by_name[tenant.name] = tenant
-        self._tell(tenant)
+        self._keep(tenant)
         return tenant
 
     def _tell(self, tenant: Tenant) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import apsw
@@ -27,6 +27,7 @@ from atoll.db.sqlite import Database, rows
 PREFIX = "atoll"
 PLACE_DIGITS = 15
 MAX_TOKENS = 1_000  # of one tenant: all of them are in memory
+SELECT = "SELECT id, hash, name, tenant, scopes, created_at, expires_at, used_at FROM tokens"
 USED_STEP = 60_000  # ms: the precision of the time of last use
 
 
@@ -62,14 +63,25 @@ class Tokens:
         self._hashes: dict[str, bytes] = {}
         self._used: dict[str, int] = {}
         self.places = Index()  # by tenant, oldest first
-        sql = "SELECT id, hash, name, tenant, scopes, created_at, expires_at, used_at FROM tokens"
-        for row in database.read(lambda connection: rows(connection, TokenRow, sql)):
-            scopes = msgspec.json.decode(row.scopes, type=tuple[Scope, ...])
-            self._tokens[row.id] = Token(row.id, row.name, row.tenant, scopes, row.created_at, row.expires_at)
-            self._hashes[row.id] = row.hash
-            self.places.add(row.tenant, place_of(self._tokens[row.id]))
-            if row.used_at is not None:
-                self._used[row.id] = row.used_at
+        for row in database.read(lambda connection: rows(connection, TokenRow, SELECT)):
+            self._know(row)
+
+    def follow(self, ids: Iterable[str]) -> None:
+        """Read tokens again that another node has made, used or revoked."""
+        for token_id in ids:
+            sql, used = f"{SELECT} WHERE id = ?", self._used.get(token_id, 0)
+            found = self._database.read(lambda c, id=token_id, sql=sql: rows(c, TokenRow, sql, id))  # type: ignore[misc]
+            self._forget(token_id)
+            for row in found:
+                self._know(row._replace(used_at=max(row.used_at or 0, used) or None))
+
+    def _know(self, row: TokenRow) -> None:
+        scopes = msgspec.json.decode(row.scopes, type=tuple[Scope, ...])
+        self._tokens[row.id] = Token(row.id, row.name, row.tenant, scopes, row.created_at, row.expires_at)
+        self._hashes[row.id] = row.hash
+        self.places.add(row.tenant, place_of(self._tokens[row.id]))
+        if row.used_at is not None:
+            self._used[row.id] = row.used_at
 
     def after(self, tenant: str | None, place: str) -> Iterator[Token]:
         """The tokens of a tenant, or all, oldest first, starting after a position."""
@@ -153,7 +165,8 @@ class Tokens:
             _run(connection, "DELETE FROM tokens WHERE id = ?", token.id)
             mark.write(connection, "token.revoke", token.id, token.name)
 
-        await self._database.write(act)
+        await self._database.write(act, anyway=True)  # another node may just have noted that it was used
+        self._forget(token.id)  # for that reason it may have been read again meanwhile
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the tokens of a deleted tenant."""

@@ -27,6 +27,7 @@ from atoll.control.cloudflare.secrets import SecretsOfScripts
 from atoll.control.cloudflare.tails import TailsOfScripts
 from atoll.control.cloudflare.versions import VersionsOfScripts
 from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.sharing import guarded
 from atoll.control.deploy.upload import max_body
 from atoll.control.endpoints.logs import LogsApi
 from atoll.control.store.workers import WorkerStore
@@ -46,6 +47,7 @@ class CloudflareParts(Struct, frozen=True):
     kinds: Mapping[str, Binding]
     logs: LogStore
     live: LogsApi
+    refused: Mapping[str, str] = {}
 
 
 class CloudflareApi:
@@ -70,7 +72,7 @@ class CloudflareApi:
         ]
         for kind, part in cloudflare_parts().items():
             if part.routes is not None and kind in parts.kinds:
-                self.routes += part.routes(parts.kinds[kind], tools)
+                self.routes += guarded(kind, part.routes(parts.kinds[kind], tools), parts.refused)
         self._boundary = CloudflareBoundary(parts.is_control, parts.access, accounts, parts.work)
 
     def mount(self) -> list[routing.BaseRoute]:

@@ -69,6 +69,13 @@ class Deployed:
             )
         return deployment
 
+    def refuse_taken_name(self, name: str, by: Caller) -> None:
+        """Refuse to create a worker whose name a worker has."""
+        if name in self._ids:
+            is_mine = self.live[self._ids[name]].version.tenant == by.tenant
+            hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
+            raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` already exists", hint)
+
     def traffic(self, worker_id: str) -> tuple[DeployedShare, ...]:
         """The versions of a worker that have traffic, with their shares."""
         shares = self.shares.get(worker_id)

@@ -149,10 +149,7 @@ class Deployer(Switching):
         await self._alone(name, self._delete(name, by))
 
     async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
-        if name in self._ids:
-            is_mine = self.live[self._ids[name]].version.tenant == by.tenant
-            hint = f"to update it: PUT /api/workers/{name}" if is_mine else "names are unique on a node: choose another"
-            raise Refused(ApiCode.NAME_TAKEN, f"a worker named `{name}` already exists", hint)
+        self.refuse_taken_name(name, by)
         self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))  # before the body is checked
         if body.rollback is not UNSET:
             raise bad_body("`rollback` has no earlier deployment to return to", "create the worker without it")
@@ -349,14 +346,9 @@ class Deployer(Switching):
         deployment, loaded = self.find(name, by), self.in_traffic(self.find(name, by).id)
         hosts = [*self.rules.let_go(deployment), *self.previews.claims(deployment.id)]
         await self._reserved.keep(hosts, by.tenant)
-        await self._store.delete(deployment, Mark.of(by, self._clock()))
-        self._router.drop(name)
-        self._drop(deployment)
-        self.health.forget(deployment.id)
-        self.previews.drop(deployment.id)
-        self._logs.drop(deployment.id)
-        await self._triggers.drop(deployment.id)
-        self._retire(loaded)
+        async with self.turn:  # it must not be read again in between
+            await self._store.delete(deployment, Mark.of(by, self._clock()))
+            await self._let_go(deployment, loaded)
 
 
 def refuse_changed_secrets(wanted: Deployment, current: Deployment) -> None:

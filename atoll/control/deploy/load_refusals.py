@@ -1,10 +1,12 @@
-"""Refuses the deploy of a version that an engine could not load, or that Atoll would never call."""
+"""Refuses the deploy of a version that an engine could not load, that Atoll would never call, or with a bad trigger."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from atoll.api.refusals import ApiCode, Refused
+from atoll.bindings.triggers import BadTrigger
 from atoll.errors import Failure
 from atoll.manifests.every import manifests, triggers
 from atoll.wire.generated import ErrorCode
@@ -56,3 +58,13 @@ def load_refusal(failure: Failure) -> Refused:
     message = f"{failure.name}: {failure.message}" if failure.name else failure.message
     hint = LOAD_HINTS.get(failure.code, "nothing was changed")
     return Refused(reason, message, hint, failure)
+
+
+@contextmanager
+def told_to_the_deployer() -> Iterator[None]:
+    """What is wrong with a trigger refuses the deploy."""
+    try:
+        yield
+    except BadTrigger as error:
+        code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
+        raise Refused(code, str(error), error.hint) from None

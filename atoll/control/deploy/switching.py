@@ -15,8 +15,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -26,7 +25,6 @@ from atoll.api.audit import Mark
 from atoll.api.callers import Caller
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.asset_files.store import AssetStore
-from atoll.bindings.triggers import BadTrigger
 from atoll.config import Settings
 from atoll.control.access.reserved import Reservations
 from atoll.control.access.tenants import Tenants
@@ -34,11 +32,12 @@ from atoll.control.checks.bindings import Kinds
 from atoll.control.checks.rollback import WantedRollback, checked_rollback
 from atoll.control.deploy.deployed import Deployed
 from atoll.control.deploy.health import Health, Verdict, Watch
-from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable
+from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable, told_to_the_deployer
 from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded
 from atoll.control.deploy.previews import Previews
 from atoll.control.deploy.quotas import QuotaRules, capped, settings_of
 from atoll.control.deploy.route_rules import RouteRules
+from atoll.control.deploy.sharing import check_stored, refuse_unshared
 from atoll.control.ids import random_id
 from atoll.control.store.deployment_rows import DeployedShare
 from atoll.control.store.rollback_rows import PastShare, RollbackRule, RuleState
@@ -59,16 +58,6 @@ log = logging.getLogger("atoll.control")
 Save: TypeAlias = Callable[[Deployment, Mark], Coroutine[None, None, Deployment]]
 
 
-@contextmanager
-def told_to_the_deployer() -> Iterator[None]:
-    """What is wrong with a trigger refuses the deploy."""
-    try:
-        yield
-    except BadTrigger as error:
-        code = ApiCode.TRIGGER_TAKEN if error.is_taken else ApiCode.BAD_TRIGGER
-        raise Refused(code, str(error), error.hint) from None
-
-
 class DeployerParts(Struct, frozen=True):
     """The services that a deploy uses."""
 
@@ -82,6 +71,7 @@ class DeployerParts(Struct, frozen=True):
     tenants: Tenants
     reserved: Reservations
     files: AssetStore | None = None
+    refused: Mapping[str, str] = {}  # kinds of bindings that this node refuses (sharing.py)
     meter: Meter = field(default_factory=Meter)
 
 
@@ -107,6 +97,7 @@ class Switching(Deployed):
         self._tenants = parts.tenants
         self._reserved = parts.reserved
         self._files = parts.files
+        self._refused = parts.refused
         self._quotas = QuotaRules(parts.tenants)
         self.rules = RouteRules(parts.router, parts.tenants, parts.reserved)
         is_on = parts.settings.preview_urls == "on"
@@ -143,6 +134,7 @@ class Switching(Deployed):
     def restore(self) -> int:
         """Give every stored worker to the router, as at the end of the last run; returns their number."""
         stored, splits = self._store.load_all(), self._store.load_splits()
+        check_stored(stored, self._refused)
         for deployment in stored:  # all names first: the owner of a host does not depend on the order
             self._router.put(deployment.name, deployment.version)
         for deployment in map(self._capped, stored):
@@ -227,6 +219,7 @@ class Switching(Deployed):
             self._check_triggers(draft.version, loaded)
             with told_to_the_deployer():
                 await self._triggers.prepare(draft.version)
+            await self._store.follow()
             async with self.turn:
                 self._tenants.find(by.tenant)
                 self._refuse(drafts, by)  # again: other workers may have changed since
@@ -281,6 +274,40 @@ class Switching(Deployed):
         seconds = watch.rule.watch_seconds
         log.info("the deployment of %s counts as healthy after %d s", self.live[watch.worker_id].name, seconds)
 
+    # What other nodes did (following.py). The caller holds `turn`.
+
+    async def stored(self, worker_id: str) -> tuple[Deployment, tuple[DeployedShare, ...]] | None:
+        """A worker as it is stored now; None if it is deleted."""
+        found = await self._store.load_one(worker_id)
+        return None if found is None else (self._capped(found[0]), self._restored_shares(found[0], found[1]))
+
+    def take_over(self, stored: Deployment, routes: Sequence[str], shares: tuple[DeployedShare, ...]) -> None:
+        """Serve what another node has deployed."""
+        old, versions = self.in_traffic(stored.id), [each.deployment for each in shares] or [stored]
+        if [each.version.id for each in old] != [each.version.id for each in versions] or len(versions) > 1:
+            self._switch(stored, routes, shares)
+            self.health.forget(stored.id)  # the other node watches
+            self._retire(old)
+            log.info(
+                "the active version of %s is %d (%s), by another node", stored.name, stored.number, stored.version.id
+            )
+        self.previews.refresh(stored)
+
+    async def forget(self, worker_id: str) -> None:
+        """Another node has deleted a worker."""
+        if (deployment := self.live.get(worker_id)) is not None:
+            await self._let_go(deployment, self.in_traffic(worker_id))
+
+    async def _let_go(self, deployment: Deployment, loaded: Sequence[Deployment]) -> None:
+        """A worker is deleted: nothing of it stays in memory."""
+        self._router.drop(deployment.name)
+        self._drop(deployment)
+        self.health.forget(deployment.id)
+        self.previews.drop(deployment.id)
+        self._logs.drop(deployment.id)
+        await self._triggers.drop(deployment.id)
+        self._retire(loaded)
+
     async def _refresh_previews(self, worker: Deployment) -> None:
         """The versions of a worker have changed: old ones are deleted, with their aliases."""
         await self._reserved.keep(self.previews.refresh(worker), worker.version.tenant)
@@ -304,9 +331,12 @@ class Switching(Deployed):
     def _refuse(self, drafts: Sequence[Deployment], by: Caller) -> None:
         """Refuse drafts whose routes or size the node or the tenant does not allow at this moment."""
         draft = drafts[0]
+        for each in drafts:
+            refuse_unshared(each.version, self._refused)
         self.rules.refuse_foreign(draft.routes, by)
         self.rules.refuse_taken(draft)
         if draft.id not in self.live:
+            self.refuse_taken_name(draft.name, by)  # another node may have created it meanwhile
             self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
         self._quotas.refuse_too_large(drafts, self._all_code(by.tenant))
 

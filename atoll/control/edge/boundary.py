@@ -7,7 +7,7 @@ no form can send, the Origin must be this host, and no response has a CORS heade
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -29,6 +29,7 @@ from atoll.offload.spool import SpoolFull
 
 log = logging.getLogger("atoll.control")
 
+PENDING_HEADER = "x-atoll-pending-nodes"  # nodes that do not have a change yet
 PAGE_HEADERS = HEADERS | {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
@@ -74,7 +75,10 @@ class Boundary:
         identify: Identify,
         work: Work,
         refuse: Callable[[Refused], Response] | None = None,
+        settled: Callable[[], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
+        """`settled` waits until the other nodes have a change, and returns the names of those that have not."""
+        self._settled = settled
         self._is_control = is_control
         self._identify = identify
         self._work = work
@@ -117,7 +121,10 @@ class Boundary:
             refuse_powerless(caller, route)
             request.scope[CALLER] = caller
             request.scope[WORK] = self._work
-            return await route.endpoint(request)
+            answer = await route.endpoint(request)
+            if self._settled is not None and request.method not in ("GET", "HEAD") and answer.status_code < 300:
+                answer.headers.update(await _pending(self._settled))
+            return answer
         except Refused as refused:
             return self._refusal(refused)
         except (BindingRefused, StorageFailed) as error:
@@ -212,3 +219,12 @@ async def no_route(request: Request, error: Exception) -> Response:
     return refusal(
         Refused(ApiCode.NOT_FOUND, f"there is nothing at {request.url.path[:200]}", "see docs/reference/api.md")
     )
+
+
+async def _pending(settled: Callable[[], Awaitable[Sequence[str]]]) -> dict[str, str]:
+    """A header with the nodes that do not have a change yet, if there are any."""
+    try:
+        names = ", ".join(await settled())
+    except StorageFailed:  # the change itself is stored
+        names = "unknown"
+    return {PENDING_HEADER: names} if names else {}

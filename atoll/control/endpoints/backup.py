@@ -17,6 +17,7 @@ from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Query, Route, caller_of
+from atoll.config import Settings
 from atoll.observe.backup import BackupManifest, copy_folder, tar_chunks, work_folder
 from atoll.offload.threads import in_thread
 
@@ -40,8 +41,9 @@ class TarResponse(StreamingResponse):
 
 
 class BackupApi:
-    def __init__(self, data: Path, audit: AuditLog) -> None:
-        self._data = data
+    def __init__(self, settings: Settings, audit: AuditLog) -> None:
+        self._data = settings.data
+        self._is_here = settings.store == "sqlite"
         self._audit = audit
         self._busy = False  # one at a time: each takes as much disk space as the data
 
@@ -60,6 +62,12 @@ class BackupApi:
         ]
 
     async def backup(self, request: Request) -> Response:
+        if not self._is_here:
+            raise Refused(
+                ApiCode.ONE_NODE,
+                "the data of this node is in PostgreSQL, which a backup of the node would miss",
+                "back up PostgreSQL with its own tools, such as pg_dump, and keep a copy of the file root-key",
+            )
         logs = request.query_params.get("logs", "true")
         if logs not in ("true", "false"):
             raise bad_body(f"`logs` is {logs[:80]!r}", "use true or false")

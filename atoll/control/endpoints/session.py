@@ -106,12 +106,12 @@ class SessionApi:
             )
         if bool(body.token) == bool(body.code):
             raise bad_body("the body has no login", "send either `token` or `code`")
-        caller = self._access.gate.log_in(request, body.token.strip(), body.code.strip())
+        caller = await self._access.gate.log_in(request, body.token.strip(), body.code.strip())
         return json_answer(self.shown(caller), status=201, headers={"set-cookie": set_cookie(caller.session)})
 
     async def end(self, request: Request) -> Response:
         """Log out. A caller without a session has nothing to end."""
-        self._access.sessions.end(caller_of(request).session)
+        await self._access.sessions.end(caller_of(request).session)
         response = no_content()
         response.headers["set-cookie"] = set_cookie("")
         return response

@@ -201,6 +201,21 @@ def load_traffic(connection: apsw.Connection, kinds: Kinds, vault: Vault) -> dic
     return found
 
 
+def load_worker(
+    connection: apsw.Connection, worker_id: str, kinds: Kinds, vault: Vault
+) -> tuple[Deployment, list[tuple[Deployment, int]]] | None:
+    """A worker with its active version, and its versions with traffic if there are several."""
+    sql = f"{SELECT_VERSION} JOIN versions ON versions.id = active_version WHERE workers.id = ?"
+    found = rows(connection, VersionRow, sql, worker_id)
+    if not found:
+        return None
+    shares = rows(connection, ShareRow, f"{SELECT_SHARES} WHERE worker_id = ?", worker_id)
+    sql = f"{SELECT_VERSION} JOIN versions ON versions.worker_id = workers.id WHERE versions.id = ?"
+    loaded = [(rows(connection, VersionRow, sql, share.version_id)[0], share.hundredths) for share in shares]
+    split = [(_deployment(connection, row, kinds, vault), hundredths) for row, hundredths in loaded]
+    return _deployment(connection, found[0], kinds, vault), split
+
+
 def load_version(
     connection: apsw.Connection,
     worker_id: str,

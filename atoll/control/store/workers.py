@@ -58,6 +58,7 @@ from atoll.control.store.version_rows import (
     load_active,
     load_traffic,
     load_version,
+    load_worker,
     modules_of,
 )
 from atoll.db.sqlite import Database, rows
@@ -87,7 +88,17 @@ class WorkerStore:
         self._kinds = kinds
         self.vault = vault
 
+    async def follow(self) -> None:
+        """Take over what other nodes have changed."""
+        await self._database.follow()
+
     # Reading
+
+    async def load_one(self, worker_id: str) -> tuple[Deployment, tuple[DeployedShare, ...]] | None:
+        """A worker as it is now, and the versions with traffic if there are several. None: it is gone."""
+        act = partial(load_worker, worker_id=worker_id, kinds=self._kinds, vault=self.vault)
+        found = await self._database.search(act)
+        return None if found is None else (found[0], tuple(DeployedShare(*share) for share in found[1]))
 
     def load_all(self) -> list[Deployment]:
         """Every worker with its active version, by name. Only for the start: it reads all their modules."""

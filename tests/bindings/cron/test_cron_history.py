@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from atoll.bindings.cron.history import KEPT_RUNS, CronHistory
+from atoll.bindings.cron.postgres import PostgresCronHistory
 from atoll.bindings.cron.sqlite import SqliteCronHistory
+from tests.postgres_server import opened_database
 
-BACKENDS: dict[str, Callable[[Path], CronHistory]] = {"sqlite": lambda folder: SqliteCronHistory(folder / "crons.db")}
+
+@asynccontextmanager
+async def in_sqlite(folder: Path) -> AsyncIterator[Callable[[], CronHistory]]:
+    yield lambda: SqliteCronHistory(folder / "crons.db")
+
+
+@asynccontextmanager
+async def in_postgres(folder: Path) -> AsyncIterator[Callable[[], CronHistory]]:
+    pool = await opened_database("cron")
+    yield lambda: PostgresCronHistory(pool, Alone(), time.time)
+    await pool.close()
+
+
+class Alone:
+    """A node that is alone in its cluster."""
+
+    def __init__(self) -> None:
+        self.session = secrets.token_hex(8)
+        self.ahead_ms = 0
+
+
+BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Callable[[], CronHistory]]]] = {
+    "sqlite": in_sqlite,
+    "postgres": in_postgres,
+}
 EVERY = "* * * * *"
 
 
@@ -27,9 +56,10 @@ class Opened:
 
 @pytest.fixture(params=BACKENDS)
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    made = Opened(lambda: BACKENDS[request.param](tmp_path))
-    yield made
-    await made.history.close()
+    async with BACKENDS[request.param](tmp_path) as make:
+        made = Opened(make)
+        yield made
+        await made.history.close()
 
 
 async def test_a_run_is_recorded_at_its_start_and_its_end(opened: Opened) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import apsw
 import pytest
 
-from atoll.bindings.kv import ops, sqlite
+from atoll.bindings.kv import ops, postgres, sqlite
 from atoll.bindings.kv.ops import KV, SWEPT_AFTER
+from atoll.bindings.kv.postgres import PostgresKV
 from atoll.bindings.kv.sqlite import INLINE_VALUE, SqliteKV
 from atoll.bindings.kv.store import (
     Bound,
@@ -26,22 +28,38 @@ from atoll.bindings.kv.store import (
 )
 from atoll.clock import ClockWatch
 from tests.eventually import eventually
+from tests.postgres_server import opened_database
 
 ALICE = Space("alice", "things")
 BOB = Space("bob", "things")
 NOW = 1_800_000_000.0
 
 
-BACKENDS: dict[str, Callable[[Path], KVStore]] = {"sqlite": lambda folder: SqliteKV(folder / "kv.db")}
+@asynccontextmanager
+async def in_sqlite(folder: Path) -> AsyncIterator[KVStore]:
+    yield SqliteKV(folder / "kv.db")
+
+
+@asynccontextmanager
+async def in_postgres(folder: Path) -> AsyncIterator[KVStore]:
+    pool = await opened_database("kv")
+    yield PostgresKV(pool)
+    await pool.close()
+
+
+BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[KVStore]]] = {
+    "sqlite": in_sqlite,
+    "postgres": in_postgres,
+}
 
 
 @pytest.fixture(params=BACKENDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KVStore]:
-    made = BACKENDS[request.param](tmp_path)
-    for space in (ALICE, BOB):
-        assert await made.create(space, NOW)
-    yield made
-    await made.close()
+    async with BACKENDS[request.param](tmp_path) as made:
+        for space in (ALICE, BOB):
+            assert await made.create(space, NOW)
+        yield made
+        await made.close()
 
 
 async def value(store: KVStore, space: Space, key: bytes, now: float = NOW) -> bytes | None:
@@ -236,7 +254,8 @@ async def test_the_storage_limit_is_exact_after_any_sequence_of_writes(store: KV
 
 
 async def test_the_number_of_namespaces_of_a_tenant_is_limited(store: KVStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "MAX_NAMESPACES", 2)
+    for backend in (sqlite, postgres):
+        monkeypatch.setattr(backend, "MAX_NAMESPACES", 2)
     assert await store.create(Space("alice", "second"), NOW)
     with pytest.raises(TooManyNamespaces, match=r"^403 "):
         await store.create(Space("alice", "third"), NOW)

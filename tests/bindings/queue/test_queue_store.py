@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from atoll.bindings.queue.postgres import PostgresQueues
 from atoll.bindings.queue.sqlite import SqliteQueues
 from atoll.bindings.queue.store import NewMessage, NoQueue, Queue, QueueOverQuota, QueueStore, Settlement
 from atoll.clock import SteadyClock
+from tests.postgres_server import opened_database
 
-BACKENDS: dict[str, Callable[[Path, Callable[[], float]], QueueStore]] = {
-    "sqlite": lambda folder, clock: SqliteQueues(folder / "queues.db", clock=clock)
+Make = Callable[[Callable[[], float]], QueueStore]
+
+
+@asynccontextmanager
+async def in_sqlite(folder: Path) -> AsyncIterator[Make]:
+    yield lambda clock: SqliteQueues(folder / "queues.db", clock=clock)
+
+
+@asynccontextmanager
+async def in_postgres(folder: Path) -> AsyncIterator[Make]:
+    pool = await opened_database("queue")
+    yield lambda clock: PostgresQueues(pool, Alone(), clock)
+    await pool.close()
+
+
+class Alone:
+    """A node that is alone in its cluster."""
+
+    def __init__(self) -> None:
+        self.session = secrets.token_hex(8)
+        self.ahead_ms = 0
+
+    async def live(self) -> list[str]:
+        return [self.session]
+
+
+BACKENDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Make]]] = {
+    "sqlite": in_sqlite,
+    "postgres": in_postgres,
 }
 NOW = 1_800_000_000
 
@@ -41,9 +72,10 @@ class Opened:
 
 @pytest.fixture(params=BACKENDS)
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    made = Opened(lambda clock: BACKENDS[request.param](tmp_path, clock))
-    yield made
-    await made.store.close()
+    async with BACKENDS[request.param](tmp_path) as make:
+        made = Opened(make)
+        yield made
+        await made.store.close()
 
 
 @pytest.fixture
@@ -210,6 +242,7 @@ async def test_no_message_is_deleted_by_a_clock_that_jumped_while_the_node_was_s
     )
 
 
+@pytest.mark.parametrize("opened", ["sqlite"], indirect=True)  # in PostgreSQL the time is the server's
 async def test_a_clock_set_back_while_the_node_was_stopped_delays_nothing(opened: Opened, jobs: Queue) -> None:
     await opened.store.send(jobs.id, [message(b"now"), message(b"in a minute", 60)])
     opened.clock.now -= 365 * 86_400

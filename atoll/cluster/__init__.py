@@ -1,0 +1,1 @@
+"""Several nodes on one PostgreSQL: who is there, and what they have changed."""
