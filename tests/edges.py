@@ -67,6 +67,15 @@ class Site:
             connection.request("GET", path, headers={"Host": host})
             return connection.getresponse().status
 
+    def wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
+        """As for a node; a failure shows what the programs in front of it said."""
+        try:
+            self.node.wait_until(condition, seconds)
+        except AssertionError as error:
+            for log in sorted(self.folder.glob("*.log")):
+                error.add_note(f"the end of {log}:\n{log.read_text(errors='replace')[-2_000:]}")
+            raise
+
     def operate(self, method: str, path: str, body: object = None) -> Answer:
         """A request of the operator that bypasses the edge."""
         token = (self.node.folder / "data/admin-token").read_text().strip()
@@ -103,7 +112,7 @@ def site_behind(kind: str, folder: Path, worker: dict[str, object]) -> Iterator[
         assert site.operate("POST", "/api/workers", worker).status == 201
         next(edge)
         try:
-            node.wait_until(lambda: _serves(site), 30)
+            site.wait_until(lambda: _serves(site), 30)
             yield site
         finally:
             next(edge, None)  # it stops
@@ -132,11 +141,6 @@ def running(site: Site, name: str, *command: str, env: dict[str, str] | None = N
         )
     try:
         yield log
-        ended = process.poll()
-        assert ended is None, f"{name} ended by itself with {ended}"
-    except BaseException as error:
-        error.add_note(f"the end of {log}:\n{log.read_text(errors='replace')[-3_000:]}")
-        raise
     finally:
         process.terminate()
         process.wait(20)
@@ -230,7 +234,7 @@ def caddy(site: Site) -> Iterator[None]:
     fast = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0"}
     with running(site, "names", names, *only_dns, *addresses), running(site, "pebble", *server, env=fast):
         # Caddy tries again only a minute after a failure, so all that it needs must answer before it starts.
-        site.node.wait_until(lambda: _root_of(site, management) and _listens(acme) and _listens(dns), 20)
+        site.wait_until(lambda: _root_of(site, management) and _listens(acme) and _listens(dns), 20)
         with running(site, "caddy", command, "run", "--config", str(config), "--adapter", "caddyfile", env=variables):
             yield
 
