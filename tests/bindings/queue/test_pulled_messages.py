@@ -10,6 +10,7 @@ import pytest
 from atoll.bindings.queue.store import NewMessage, Queue, QueueStore
 from tests.bindings.queue.test_queue_store import Clock, Opened
 from tests.bindings.queue.test_queue_store import opened as opened  # the fixture: every backend
+from tests.running import Atoll
 
 
 @pytest.fixture
@@ -137,3 +138,17 @@ def test_bodies_that_are_no_text_are_base64() -> None:
 
     assert _shown(Message(1, "a", "json", b"[1]", 0, 1))["body"] == base64.b64encode(b"[1]").decode()
     assert _shown(Message(1, "a", "text", b"hi", 0, 1))["body"] == "hi"
+
+
+def test_a_worker_that_would_consume_a_pulled_queue_is_refused(atoll: Atoll) -> None:
+    """A queue has one consumer. Messages that a program pulls must not go to a worker."""
+    assert atoll.control("POST", "/api/queues", {"name": "pulled-jobs"}).status == 201
+    assert atoll.control("PUT", "/api/queues/pulled-jobs/pull", {}).status == 200
+    body = {
+        "name": "takes-pulled",
+        "script": "export default { queue() {} }",
+        "queue_consumers": [{"queue": "pulled-jobs"}],
+    }
+    answer = atoll.control("POST", "/api/workers", body)
+    assert answer.status == 409 and "has a consumer that pulls" in answer.text
+    assert atoll.control("GET", "/api/workers/takes-pulled").status == 404
