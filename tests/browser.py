@@ -26,6 +26,10 @@ def browser() -> str:
     return require("chromium", *BROWSERS)
 
 
+class PageLeft(Exception):
+    """The browser went to another page before the one that was asked had answered."""
+
+
 class Tab:
     """A page of a headless browser, driven over its debugging socket by a minimal WebSocket client."""
 
@@ -92,6 +96,8 @@ class Tab:
         while True:
             answer = json.loads(self._frame())
             if answer.get("id") == self.number:
+                if "navigated or closed" in str(answer.get("error")):
+                    raise PageLeft(method)
                 assert "error" not in answer, (method, answer["error"])
                 return answer["result"]
             if "method" in answer:
@@ -123,10 +129,16 @@ class Tab:
     def wait_until(self, script: str) -> Any:
         """Wait until an expression in the page is true, and return its value."""
         deadline = time.monotonic() + SECONDS
-        while not (value := self.run(script)):
+        while not (value := self._run_unless_left(script)):
             assert time.monotonic() < deadline, (script, self.text())
             time.sleep(0.02)
         return value
+
+    def _run_unless_left(self, script: str) -> Any:
+        try:
+            return self.run(script)
+        except PageLeft:
+            return None
 
     def wait_for(self, words: str) -> str:
         deadline = time.monotonic() + SECONDS
