@@ -114,6 +114,7 @@ UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/dashboard"): (307,),
     ("GET", "/api/routes/match"): (400,),
     ("GET", "/api/node/series"): (403,),
+    ("GET", "/api/nodes"): (403,),
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
     ("GET", "/admin/pool"): (403,),
