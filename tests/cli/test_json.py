@@ -23,6 +23,8 @@ OTHERWISE = {"atoll completion", "atoll kv export"}
 # Need an object of a worker: tests/objects/test_object_console.py has some. And a token: test_wrangler_deploy.py.
 ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
 ELSEWHERE |= {"atoll profile env"}
+# Need a PostgreSQL, which tests/cluster has.
+ELSEWHERE |= {"atoll edge", "atoll nodes drain", "atoll nodes list", "atoll nodes watch"}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
 WORKER = "export default { fetch() { return new Response('x') }, scheduled() {}, email() {} }"

@@ -46,6 +46,7 @@ ONLY_READ = [
     ("deploy/kubernetes/", "", "needs a cluster; tests/test_deploy_files.py merges and checks the objects"),
     ("deploy/terraform/", "", "needs an account; tests/test_deploy_files.py validates the files"),
     ("docs/guides/observe.md", "npx", "fetches esbuild"),
+    ("docs/guides/cluster.md", "", "needs a PostgreSQL: tests/cluster has one, and several nodes"),
     ("docs/guides/wrangler.md", "", "needs a token and wrangler: tests/wrangler has both"),
     ("docs/guides/observe.md", "jq", "needs the bundle of the line above"),
     ("docs/guides/observe.md", "curl -N", "follows until it is ended; tests/control/test_logs_api.py does"),
