@@ -164,6 +164,10 @@ def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, t
     found = nodes.all[1].control("GET", "/api/nodes").json["nodes"]
     assert [node["address"] for node in found] == [f"127.0.0.1:{node.port}" for node in nodes.all]
     assert {node["state"] for node in found} == {"serving"}
+    for words in (["nodes", "list"], ["nodes", "watch", "--times", "1"]):
+        asked = [nodes.all[0].command[0], *words, "--json", "--api", f"http://localhost:{nodes.all[0].port}"]
+        listed = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+        assert [node["name"] for node in listed] == [node["name"] for node in found]
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)
