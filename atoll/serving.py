@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from socket import socketpair
 
 import click
@@ -86,7 +87,8 @@ class Serving:
             if arriving is not None:
                 await arriving.served()
             notify(f"MAINPID={os.getpid()}", "READY=1")
-            greet(node)
+            with suppress(OSError):  # the terminal has closed; SIGHUP tells that too
+                greet(node)
             collect_seldom()
             node = await self._serve(node, door)
         finally:

@@ -9,7 +9,7 @@ import click
 
 from atoll.cli.edge_files import EDGES
 from atoll.cli.options import json_option, node_options
-from atoll.cli.talk import done, fail, show_json, show_table
+from atoll.cli.talk import done, echo, fail, show_json, show_table
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
@@ -60,7 +60,7 @@ def watch(client: Client, seconds: float, times: int | None, as_json: bool) -> N
             return
         time.sleep(seconds)
         if not as_json:
-            click.echo()
+            echo()
 
 
 @nodes.command("drain")
@@ -105,4 +105,4 @@ def edge(client: Client, kind: str, port: int, as_json: bool) -> None:
     if as_json:
         show_json({"config": text})
     else:
-        click.echo(text, nl=False)
+        echo(*text.splitlines())
