@@ -40,9 +40,13 @@ def test_jobs_at_the_same_time_share_the_time_of_their_call(atoll: Atoll) -> Non
           return Response.json(made.map((each) => each.reason?.name ?? each.status));
         }} }};"""
     atoll.deploy("native-shared", script, limits={"cpu_ms": 500, "wall_ms": 60_000})
-    outcomes = atoll.get("native-shared").json
-    assert len(outcomes) == 6 and outcomes.count("OperationError") >= 4
-    assert atoll.logs("native-shared")[0]["cpu_ms"] < 650
+    for _ in range(5):
+        answer = atoll.get("native-shared")
+        if answer.status == 503:  # the jobs have used all of it, so nothing is left for the answer
+            assert "error 1102" in answer.text
+        else:
+            assert len(answer.json) == 6 and answer.json.count("OperationError") >= 4
+        assert atoll.logs("native-shared")[0]["cpu_ms"] < 650
 
 
 def test_native_work_counts_toward_the_limit(atoll: Atoll) -> None:
