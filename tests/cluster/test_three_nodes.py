@@ -1,4 +1,4 @@
-"""Three nodes on one PostgreSQL, behind a real nginx: what one is told, all do, and what one loses, others have."""
+"""Three nodes on one PostgreSQL, behind a real nginx: changes reach all nodes, and a lost node costs no data."""
 
 from __future__ import annotations
 
