@@ -20,6 +20,7 @@ from atoll.bindings.email.incoming import IncomingMail
 from atoll.bindings.email.settings import EmailSettings
 from atoll.bindings.services import Workers
 from atoll.errors import StartError
+from atoll.offload.threads import in_thread
 
 log = logging.getLogger("atoll.bindings")
 
@@ -213,8 +214,8 @@ class SmtpSession:
     async def _deliver(self, sender: str, recipient: str, data: bytearray | None) -> str:
         if data is None:
             return "552 5.3.4 the message is too large"
-        content = await unstuffed(data)
-        if content is None:
+        parts = await unstuffed(data)
+        if parts is None:
             return "554 5.6.0 the message has a bare CR or LF"
         route = self._settings.route(recipient)
         version = self._listener.workers.find_worker(route.tenant, route.worker) if route is not None else None
@@ -223,7 +224,8 @@ class SmtpSession:
         date = formatdate(time.time())
         trace = f"Received: from {self._peer} by {self._settings.host} (Atoll) for <{recipient}>; {date}\r\n"
         try:
-            handled = await self._listener.incoming.deliver(version, sender, recipient, trace.encode() + content)
+            content = await in_thread(b"".join, [trace.encode(), *parts])  # memory for 25 MB takes long to get
+            handled = await self._listener.incoming.deliver(version, sender, recipient, content)
         except EmailFault as fault:
             return f"554 5.6.0 {fault}"
         if handled.rejected is not None:
@@ -249,8 +251,8 @@ class SmtpSession:
     }
 
 
-async def unstuffed(data: bytearray) -> bytes | None:
-    """A message without the CR LF before it and the doubled dots; None if it has a bare CR or LF. In steps."""
+async def unstuffed(data: bytearray) -> list[bytes] | None:
+    """A message in pieces, without the CR LF before it and the doubled dots; None if it has a bare CR or LF."""
     pieces: list[bytes] = []
     at = 0
     while at < len(data):
@@ -264,7 +266,7 @@ async def unstuffed(data: bytearray) -> bytes | None:
         pieces.append(piece.replace(b"\r\n.", b"\r\n"))
         at += len(piece)
         await asyncio.sleep(0)
-    return b"".join(pieces)[2:]
+    return [pieces[0][2:], *pieces[1:]]
 
 
 def _bind(host: str, port: int) -> socket.socket:

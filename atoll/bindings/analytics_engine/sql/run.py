@@ -13,6 +13,7 @@ from atoll.bindings.analytics_engine.sql.expressions import QUOTED
 from atoll.bindings.analytics_engine.sql.parse import MAX_ROWS, QueryReader, Translated
 from atoll.bindings.analytics_engine.sql.tokens import QueryError
 from atoll.errors import StorageFailed
+from atoll.offload.threads import in_thread
 from atoll.pauses import with_pauses
 
 MAX_QUERY = 10_000  # characters
@@ -41,7 +42,7 @@ def translate(points: DataPoints, tenant: str, query: str) -> Translated:
 
 async def run(points: DataPoints, tenant: str, query: str) -> tuple[bytes, str]:
     """The answer and its media type. Raises QueryError."""
-    translated = translate(points, tenant, query)
+    translated = await in_thread(translate, points, tenant, query)
     if translated.shows_tables:
         return _answer(translated, [(each.name,) for each in points.of_tenant(tenant)])
     await points.flush()
