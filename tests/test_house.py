@@ -51,6 +51,7 @@ LAYERS: list[set[str]] = [
     | {
         "assets",
         "manifests",
+        "nesting",
         "pacer",
         "paths",
         "pauses",

@@ -33,6 +33,8 @@ class Email(Binding):
         self._counts = counts
         self.sender = Sender(settings, self._relay, self._counts)
         self.incoming = IncomingMail(services.events)
+        if settings.listen:
+            services.gate.close_port(settings.listen[1])  # a worker could bring mail of anybody to other tenants
         self._listener = EmailListener(settings, services.workers, self.incoming) if settings.listen else None
 
     async def usage(self, tenant: str) -> dict[str, int]:

@@ -276,7 +276,7 @@ def _shown_message(message: Waiting) -> MessageAnswer:
     if message.type == "json":
         try:
             body = msgspec.json.decode(message.body, type=msgspec.Raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             pass
     elif message.type != "text":
         body = base64.b64encode(message.body).decode()
