@@ -157,7 +157,7 @@ class Node:
         self.pacer = Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
-        self.files = AssetStore(database, settings.data, grace_hours=settings.asset_grace_hours)
+        self.files = AssetStore.of(settings, database, None if cluster is None else cluster.postgres)
         self.events, routes = EventRunner(), self._make_routes()
         vault = self.vault = Vault(settings.data, os.environ.get(VARIABLE))
         shared = self.gate, vault, self.pacer, self.holdings, self.files, self.objects.runtime
@@ -176,7 +176,7 @@ class Node:
         self.events.calls = self.pool = self._make_pool(store, broker)
         self.objects.join(self.pool, bindings)
         about_files = settings.asset_cache_bytes, self.meter.count_asset, store.asset_files, settings.base_domain
-        self.inner.calls = self.site = Site(self.pool, *about_files)
+        self.inner.calls = self.site = Site(self.pool, *about_files, bring=self.files.bring)
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
         self.triggers = self._make_triggers(bindings)

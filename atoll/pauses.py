@@ -17,17 +17,17 @@ STEP: Final = 100  # items between two pauses: at a few us each, a fraction of a
 PAUSE_SECONDS: Final = 0.0005
 
 
-def with_pauses(items: Iterable[T]) -> Iterable[T]:
-    """The items, with pauses in between if this thread runs no event loop: at a start nobody waits."""
+def with_pauses(items: Iterable[T], step: int = STEP) -> Iterable[T]:
+    """The items, with a pause after each `step` of them if this thread runs no event loop: at a start nobody waits."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _paused(items)
+        return _paused(items, step)
     return items
 
 
-def _paused(items: Iterable[T]) -> Iterator[T]:
+def _paused(items: Iterable[T], step: int) -> Iterator[T]:
     for number, item in enumerate(items):
         yield item
-        if number % STEP == STEP - 1:
+        if number % step == step - 1:
             time.sleep(PAUSE_SECONDS)

@@ -43,9 +43,9 @@ PAGES = {
     "objects": "/data/objects",
     "r2": "/data/r2/photos",
     "file": "/data/r2/photos?key=teas%2Fsencha.txt",
-    "queues": "/data/queues",
-    "queue": "/data/queues/mails",
-    "cache": "/data/cache",
+    "backlogs": "/data/queues",
+    "backlog": "/data/queues/mails",
+    "cached": "/data/cache",
 }
 SHOWN = {"home": "light", "overview": "dark", "versions": "light", "d1": "light"}  # the pictures of the documents
 

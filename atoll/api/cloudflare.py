@@ -7,6 +7,7 @@ CODES has the numbers of the others. Bindings have their part of this API in the
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from atoll.api.routes import HEADERS, json_answer
 V4 = "/client/v4"
 ACCOUNT = f"{V4}/accounts/{{account}}"
 NO_ROUTE = 7003
+SHOWN_AT_ONCE = 20  # entries of a list, before other tasks get a turn
 
 # Cloudflare's numbers for errors that have another number in the native API.
 CODES: dict[ApiCode, int] = {
@@ -130,10 +132,21 @@ def page_info(request: Request, usual: int, most: int) -> tuple[int, int]:
     return _number(request, "page", 1, 10**9), min(_number(request, "per_page", usual, 10**9), most)
 
 
-def paged(request: Request, found: Sequence[object], usual: int = 100, most: int = 1000) -> Response:
-    """A page of a list that is in memory."""
+async def paged(
+    request: Request,
+    found: Sequence[T],
+    show: Callable[[T], object] = lambda each: each,
+    *,
+    usual: int = 100,
+    most: int = 1000,
+) -> Response:
+    """A page of a list that is in memory. Only what is on the page is shown, in steps: a tenant may have thousands."""
     page, size = page_info(request, usual, most)
-    shown = found[(page - 1) * size : page * size]
+    shown: list[object] = []
+    for each in found[(page - 1) * size : page * size]:
+        shown.append(show(each))
+        if len(shown) % SHOWN_AT_ONCE == 0:
+            await asyncio.sleep(0)
     counts = {"page": page, "per_page": size, "count": len(shown), "total_count": len(found)}
     return envelope(shown, info=counts | {"total_pages": -(-len(found) // size)})
 

@@ -42,6 +42,6 @@ class Signer:
         try:
             body = signed.partition(b".")[2]
             claims: dict[str, Any] = msgspec.json.decode(base64.urlsafe_b64decode(body + b"=="))
-        except (binascii.Error, msgspec.DecodeError):
+        except (binascii.Error, msgspec.DecodeError, RecursionError):
             return None
         return claims if claims["purpose"] == purpose and claims["exp"] > time.time() else None

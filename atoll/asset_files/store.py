@@ -18,17 +18,20 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+
+from apsw import Connection
 
 from atoll.asset_files.incoming import IncomingFiles
 from atoll.asset_files.places import FilePlaces
 from atoll.asset_files.rows import (
     AssetBound,
     AssetSize,
+    NewFile,
     WantedFile,
     add_manifest,
     collect,
@@ -39,10 +42,18 @@ from atoll.asset_files.rows import (
     usage_of,
     wanted_files,
 )
+from atoll.asset_files.shared import SharedContents
+from atoll.asset_files.sweeping import delete_unneeded, tidy_cache, unlink_all
+from atoll.config import Settings
 from atoll.db.sqlite import Database, DatabaseClosed
 from atoll.errors import AtollError, InvalidArgument, StorageFailed
 
+if TYPE_CHECKING:
+    from atoll.postgres.pool import Postgres
+
 T = TypeVar("T")
+
+Bring: TypeAlias = Callable[[str, str], Awaitable[None]]
 
 log = logging.getLogger("atoll.assets")
 
@@ -75,11 +86,20 @@ class Uploaded(NamedTuple):
 
 
 class AssetStore:
+    """`postgres`: contents are there, for all nodes, and the folder is a cache of them (shared.py)."""
+
     def __init__(
-        self, database: Database, data: Path, *, grace_hours: float = 24.0, clock: Callable[[], float] = time.time
+        self,
+        database: Database,
+        data: Path,
+        *,
+        grace_hours: float = 24.0,
+        clock: Callable[[], float] = time.time,
+        postgres: Postgres | None = None,
     ) -> None:
         self._database = database
         self.places = FilePlaces(data)
+        self._shared = None if postgres is None else SharedContents(postgres, self.places)
         self._grace = int(grace_hours * 3_600_000)
         self._clock = clock
         self._threads = ThreadPoolExecutor(2, "asset-files")
@@ -90,13 +110,18 @@ class AssetStore:
         self._preparing = threading.Lock()  # of the threads: the second of two first uploads must not sweep the first
         self._is_ready = False  # the folders are made, and leftovers of a killed node are removed
 
+    @classmethod
+    def of(cls, settings: Settings, database: Database, postgres: Postgres | None) -> AssetStore:
+        return cls(database, settings.data, grace_hours=settings.asset_grace_hours, postgres=postgres)
+
     # Deploys
 
     async def add_manifest(self, tenant: str, text: bytes) -> AddedManifest:
         """Store a checked manifest. Raises QuotaExceeded, InvalidArgument."""
         found = await self._in_thread(read_manifest, text)
+        await self._database.follow()  # another node may have received some of its files
         bound, now = self._bounds.get(tenant, AssetBound()), self._now()
-        missing = await self._database.write(partial(add_manifest, tenant=tenant, manifest=found, bound=bound, now=now))
+        missing = await self._write(partial(add_manifest, tenant=tenant, manifest=found, bound=bound, now=now))
         return AddedManifest(found.id, missing)
 
     async def take(self, tenant: str, files: Sequence[SentFileContent]) -> None:
@@ -123,6 +148,7 @@ class AssetStore:
         try:
             await self._in_thread(self._make_folders)
             if wanted is None:
+                await self._database.follow()  # another node may have taken the manifest
                 wanted = await self._database.search(partial(wanted_files, tenant=tenant))
             incoming = await self._in_thread(IncomingFiles, self.places, tenant, wanted)
             try:
@@ -164,14 +190,16 @@ class AssetStore:
         if incoming.arrived:
             async with self._names:
                 kept = await self._in_thread(incoming.finish)
-                await self._database.write(partial(keep_files, tenant=tenant, files=kept, now=self._now()))
+                if self._shared is not None:
+                    kept = await self._put(self._shared, tenant, kept)
+                await self._write(partial(keep_files, tenant=tenant, files=kept, now=self._now()))
         return Uploaded(len(incoming.arrived), sum(each.size for each in incoming.arrived))
 
     async def deployed(self, tenant: str) -> None:
         """A version with assets became active: old versions may have to go."""
         most = self._bounds.get(tenant, AssetBound()).bytes
         if most is not None:
-            dropped = await self._database.write(partial(trim_versions, tenant=tenant, most=most))
+            dropped = await self._write(partial(trim_versions, tenant=tenant, most=most))
             if dropped:
                 log.info("%d old versions of %s were deleted to keep its assets within their quota", dropped, tenant)
 
@@ -186,7 +214,9 @@ class AssetStore:
     async def forget(self, tenant: str) -> None:
         """Delete all files of a deleted tenant."""
         async with self._names:
-            await self._database.write(partial(forget_tenant, tenant=tenant))
+            await self._write(partial(forget_tenant, tenant=tenant))
+            if self._shared is not None:
+                await self._shared.forget(tenant)
             await self._in_thread(partial(shutil.rmtree, self.places.tenant(tenant), ignore_errors=True))
         self._bounds.pop(tenant, None)
 
@@ -197,10 +227,14 @@ class AssetStore:
         self._collecting = asyncio.ensure_future(self._collect_always())
 
     async def _collect_always(self) -> None:
-        await asyncio.sleep(FIRST_COLLECTION)
+        if self._shared is None:
+            await asyncio.sleep(FIRST_COLLECTION)
         while True:
             try:
-                await self.collect()
+                if self._shared is None:
+                    await self.collect()
+                else:
+                    await self.collect_shared(self._shared)
             except (AtollError, OSError, DatabaseClosed) as error:
                 log.warning("unused assets could not be removed: %s", error)
             await asyncio.sleep(COLLECTION)
@@ -212,7 +246,7 @@ class AssetStore:
         total = 0
         while True:
             async with self._names:
-                found = await self._database.write(partial(collect, before=before))
+                found = await self._write(partial(collect, before=before))
                 await self._in_thread(self._unlink, [(row.tenant, row.hash.hex()) for row in found])
             total += len(found)
             if not found:
@@ -220,6 +254,47 @@ class AssetStore:
         if total:
             log.info("%d files of assets that no version needs were removed", total)
         return total
+
+    async def collect_shared(self, shared: SharedContents, *, seconds: float = COLLECTION) -> None:
+        """The same for several nodes: one of them deletes rows and contents, each tidies its folder. `seconds`: what is
+        younger is left alone."""
+        await self._database.follow()
+        await tidy_cache(shared, self._database, self.places, seconds, self._names)
+        if await shared.has_turn(seconds * 0.9):
+            await self.collect()
+            await delete_unneeded(shared, self._database, seconds)
+
+    async def _put(self, shared: SharedContents, tenant: str, files: list[NewFile]) -> list[NewFile]:
+        """Put files into PostgreSQL, and drop copies that it has otherwise: they are fetched when they are needed."""
+        stored = await shared.put(tenant, files)
+        other = [
+            self.places.of(tenant, file.hash.hex()) + ending
+            for own, file in zip(files, stored, strict=True)
+            for ending, is_same in ((".gz", own.gzip == file.gzip), (".br", own.br == file.br))
+            if not is_same
+        ]
+        await self._in_thread(unlink_all, other)
+        return stored
+
+    @property
+    def bring(self) -> Bring | None:
+        """Fetches a file that is not on this node, by tenant and place. None: all files are here."""
+        return None if self._shared is None else partial(self._bring, self._shared)
+
+    async def _bring(self, shared: SharedContents, tenant: str, place: str) -> None:
+        if not self._is_ready:  # else the first upload would sweep the file that is being fetched
+            await self._in_thread(self._make_folders)
+        await shared.bring(tenant, place)
+
+    async def bring_all(self, tenant: str, places: Sequence[str]) -> None:
+        """Fetch those files that are not on this node."""
+        if self._shared is not None:
+            for place in await self._in_thread(lambda: [each for each in places if not os.path.exists(each)]):
+                await self._bring(self._shared, tenant, place)
+
+    async def _write(self, act: Callable[[Connection], T]) -> T:
+        """A write that depends on nothing in memory, so it is right whatever other nodes have changed."""
+        return await self._database.write(act, anyway=True)
 
     def _unlink(self, files: list[tuple[str, str]]) -> None:
         for tenant, digest in files:
@@ -236,6 +311,8 @@ class AssetStore:
         if self._collecting is not None:
             self._collecting.cancel()
             await asyncio.wait([self._collecting])
+        if self._shared is not None:
+            await self._shared.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     async def _in_thread(self, act: Callable[..., T], *args: object) -> T:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from atoll.assets.headers_file import VALUE, Warned
+from atoll.assets.headers_file import MAX_WARNINGS, VALUE, Warned
 from atoll.assets.patterns import AssetPattern, BadRule, encoded, filled
+from atoll.pauses import with_pauses
 
 MAX_STATIC: Final = 2_000
 MAX_DYNAMIC: Final = 100
@@ -67,10 +68,13 @@ class Redirects:
 def parse_redirects(text: str) -> tuple[Redirects, list[Warned]]:
     redirects = Redirects()
     warnings: list[Warned] = []
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(with_pauses(text.splitlines()), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
+        if len(warnings) >= MAX_WARNINGS:
+            warnings.append(Warned(number, "the rest of the file is ignored: it has too many lines like these"))
+            break
         try:
             _take(line, redirects)
         except BadRule as error:

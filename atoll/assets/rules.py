@@ -12,6 +12,8 @@ from msgspec import Struct
 MAX_RULES: Final = 100
 MAX_RULE: Final = 100
 MAX_TEXT: Final = 1 << 20  # characters of a _headers or _redirects file
+MAX_LINES: Final = 10_000
+_LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines
 MANIFEST_ID: Final = re.compile(r"[0-9a-f]{64}")
 NO_WORKER: Final = "assets-only.js"  # `main` of a version that has assets and no code of its own
 STUB: Final = b"export default { fetch() { return new Response(null, { status: 404 }); } };\n"
@@ -63,6 +65,8 @@ def check_rules(rules: AssetRules) -> None:
     for name, text in (("headers", rules.headers), ("redirects", rules.redirects)):
         if len(text) > MAX_TEXT:
             raise BadAssets(f"`{name}` is longer than {MAX_TEXT:,} characters", "use fewer or shorter rules")
+        if sum(text.count(end) for end in _LINE_ENDS) > MAX_LINES:
+            raise BadAssets(f"`{name}` has more than {MAX_LINES:,} lines", "use fewer rules and comments")
 
 
 def check_modes(html: str, not_found: str, first: bool | Sequence[str]) -> None:

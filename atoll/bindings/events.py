@@ -33,7 +33,7 @@ class EventFailed(Exception):
         """The partial result of the handler before it threw; an empty `shape` if there is none."""
         try:
             return msgspec.json.decode(self._said, type=shape) if self._said else shape()
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return shape()
 
 

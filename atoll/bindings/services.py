@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
@@ -244,3 +245,10 @@ class Services(Struct, frozen=True):
     objects: Objects | None = None  # None: the node has no engines
     passes: Passes = field(default_factory=Passes)
     cluster: Cluster | None = None  # the nodes that this one shares a PostgreSQL with; None: it is by itself
+
+    def place_of(self, file: str) -> Path | Database:
+        """Where a binding has the tables of its own: a file, or the database that nodes share (`shared_file` of its
+        manifest)."""
+        if self.cluster is not None:
+            return self.cluster.files.databases[file]
+        return self.settings.data / f"{file}.db"

@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "secret": CommandEntry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
         "backup": CommandEntry("atoll.cli.backup", "Back up everything a running node stores to a file."),
         "restore": CommandEntry("atoll.cli.backup", "Restore a backup into a new data folder."),
+        "migrate": CommandEntry("atoll.cli.migrate", "Move what a node stores into PostgreSQL, or back."),
     },
     "Set up": {
         "token": CommandEntry("atoll.cli.token", "Create, list and revoke tokens of a node."),

@@ -12,8 +12,9 @@ from importlib.resources.abc import Traversable
 from typing import Protocol
 
 from atoll import __version__
-from atoll.cluster.nodes import RENEW_SECONDS, Membership, NodeState
-from atoll.cluster.shared_files import MAIN, SharedFiles
+from atoll.cluster.nodes import MAIN, RENEW_SECONDS, Membership, NodeState
+from atoll.cluster.shared_files import SharedFiles
+from atoll.cluster.taking_over import take_over
 from atoll.config import Settings
 from atoll.db.shared import SharedDatabase
 from atoll.errors import StartError, StorageFailed
@@ -50,15 +51,20 @@ class Cluster:
         self._looks: list[Callable[[], Awaitable[None]]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
+        self._tables: list[str] = []  # kinds of bindings with tables in PostgreSQL
         self._everything = 0  # the number of the feed up to which this node has everything
         self.is_cut_off = False
 
-    async def open(self, tables: Mapping[str, Traversable]) -> None:
-        """Connect, migrate, and open the shared database. `tables` are the migrations of bindings with tables in
-        PostgreSQL. Raises StartError."""
+    async def open(self, tables: Mapping[str, Traversable], files: Mapping[str, Traversable]) -> None:
+        """Connect, migrate, and open the shared databases. `tables` are the migrations of bindings with tables in
+        PostgreSQL, `files` those of their small databases that nodes share. Raises StartError."""
         refuse_other_folder(self._settings)
         await self.postgres.open()
+        self._tables = sorted(tables)
         await migrate(self.postgres, {"cluster": resources.files("atoll.cluster") / "migrations", **tables})
+        for name, migrations in files.items():
+            await self.files.open(name, migrations)
+            await take_over(self.files.databases[name], self._settings.data / f"{name}.db", migrations)
         await self.files.open(MAIN, None)
 
     @property
@@ -83,7 +89,8 @@ class Cluster:
     async def join(self, vault: Proves) -> None:
         """Raises StartError."""
         await self.prove(vault)
-        self.members.schema = self.database.schema
+        shared = {name: database.schema for name, database in self.files.databases.items()}
+        self.members.schemas = shared | {f"tables of {kind}": 1 for kind in self._tables}
         await self.members.join(self.session, self._everything)
         self._tasks = [asyncio.ensure_future(each()) for each in (self._follow, self._renew, self._tidy)]
 
@@ -132,7 +139,7 @@ class Cluster:
         """Take over what is new in the feed, and say so."""
         head: int = await self.postgres.value("SELECT head FROM feed")
         if head > self._everything:
-            for database in self.files.databases.values():
+            for database in self.files.databases.values():  # the main one last: its workers use the others
                 await database.follow()
             self._everything = head
             await self.members.renew(head)
@@ -208,5 +215,5 @@ def refuse_other_folder(settings: Settings) -> None:
     if (settings.data / f"{MAIN}.db").exists():
         raise StartError(
             f"the data folder {settings.data} belongs to a node without PostgreSQL: its workers would be missing",
-            "choose another folder with --data, and deploy the workers again; moving them is not there yet",
+            f"choose another folder with --data, or move this one: atoll migrate into-postgres --data {settings.data}",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from atoll.cluster.nodes import MAIN
 from atoll.db.shared import LoggedChange
 from atoll.errors import StorageAway, StorageFailed
 from atoll.postgres.pool import Connection, Postgres
@@ -19,7 +20,10 @@ FETCH = (
     " FROM changes WHERE store = $1 AND seq > $2 ORDER BY seq LIMIT $3) AS found"
     " WHERE total - octet_length(body) < $4 ORDER BY seq"
 )
-BEHIND = "SELECT release FROM nodes WHERE expires > clock_timestamp() AND schema < $1 ORDER BY name LIMIT 1"
+BEHIND = (  # a release that does not share this database has no schema of it
+    "SELECT release FROM nodes WHERE expires > clock_timestamp()"
+    f" AND CASE $2 WHEN '{MAIN}' THEN schema ELSE coalesce((schemas ->> $2)::int, 0) END < $1 ORDER BY name LIMIT 1"
+)
 
 
 class _Overtaken(Exception):
@@ -27,12 +31,11 @@ class _Overtaken(Exception):
 
 
 class PostgresLog:
-    """The log of one shared database. `is_main`: the one whose migrations nodes state in their row."""
+    """The log of one shared database."""
 
-    def __init__(self, postgres: Postgres, store: str, *, is_main: bool) -> None:
+    def __init__(self, postgres: Postgres, store: str) -> None:
         self._postgres = postgres
         self._store = store
-        self._is_main = is_main
 
     async def append(self, after: int, change: LoggedChange) -> int | None:
         try:
@@ -48,7 +51,7 @@ class PostgresLog:
         if not done.endswith(" 1"):
             await self._refuse_old(connection, change)
             raise _Overtaken
-        if self._is_main and (release := await connection.fetchval(BEHIND, change.schema)) is not None:
+        if (release := await connection.fetchval(BEHIND, change.schema, self._store)) is not None:
             raise StorageAway(f"a node with Atoll {release} still runs: upgrade it before anything is changed")
         await connection.execute(INSERT, seq, self._store, after, change.id, change.schema, change.body)
         await connection.execute(f"NOTIFY {CHANNEL}")

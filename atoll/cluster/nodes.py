@@ -6,6 +6,7 @@ others. A node whose lease ended while it could not reach the database takes a n
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,12 +20,13 @@ from atoll.postgres.pool import Postgres
 
 LEASE_SECONDS = 6.0
 RENEW_SECONDS = 2.0
+MAIN = "atoll"  # the shared database with workers, tenants and tokens
 LOCK = 0x61746F6C6D  # of advisory locks: one node joins at a time
 
 COLUMNS = "session, name, address, release, alone, state, seen, started, expires > clock_timestamp() AS is_live, wanted"
 JOIN = (
-    "INSERT INTO nodes (session, name, address, release, schema, alone, state, seen, expires)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp() + $9 * interval '1 second')"
+    "INSERT INTO nodes (session, name, address, release, schema, schemas, alone, state, seen, expires)"
+    " VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, $9, clock_timestamp() + $10 * interval '1 second')"
 )
 RENEW = (
     "UPDATE nodes SET state = $2, seen = $3, expires = clock_timestamp() + $4 * interval '1 second'"
@@ -62,7 +64,7 @@ class Membership:
         self._release = release
         self._alone = alone
         self.session = ""
-        self.schema = 0
+        self.schemas: dict[str, int] = {}  # of each shared database, the migrations that this node knows
         self.state = NodeState.STARTING
         self.head = 0  # of the feed, at the last renewal
         self.renewed = 0.0  # when the last renewal was sent, by time.monotonic
@@ -75,7 +77,8 @@ class Membership:
             sql = "SELECT name, address, alone FROM nodes WHERE expires > clock_timestamp() ORDER BY started"
             for row in await connection.fetch(sql):
                 self._refuse_beside(row)
-            values = session, self.name, self.address, self._release, self.schema, self._alone, self.state, seen
+            known = self.schemas.get(MAIN, 0), json.dumps(self.schemas)
+            values = session, self.name, self.address, self._release, *known, self._alone, self.state, seen
             await connection.execute(JOIN, *values, LEASE_SECONDS)
         self.session = session
         self.renewed = time.monotonic()

@@ -23,7 +23,6 @@ from atoll.postgres.pool import Postgres
 log = logging.getLogger("atoll.cluster")
 
 PREFIX = "shared-"
-MAIN = "atoll"
 PART = 4 << 20
 SNAPSHOT_CHANGES = 2_000
 SNAPSHOT_BYTES = 64 << 20
@@ -52,7 +51,7 @@ class SharedFiles:
         if not await self._continues(name, path):
             await self._restore(name, path)
         await asyncio.to_thread(_prepare, path, migrations)
-        database = SharedDatabase(path, PostgresLog(self._postgres, name, is_main=name == MAIN), migrations=migrations)
+        database = SharedDatabase(path, PostgresLog(self._postgres, name), migrations=migrations)
         try:
             await database.follow()
         except BaseException as error:

@@ -11,7 +11,7 @@ from atoll.config import Settings
 from atoll.db.folder import DataFolder
 from atoll.db.sqlite import Database
 from atoll.errors import StartError
-from atoll.manifests.every import tables
+from atoll.manifests.every import shared_files, tables
 
 if TYPE_CHECKING:
     from atoll.cluster.cluster import Cluster  # with the driver of PostgreSQL, which a node by itself does not import
@@ -45,5 +45,5 @@ async def open_storage(settings: Settings, undo: AsyncExitStack) -> Storage:
 
     cluster = Cluster(settings)
     undo.push_async_callback(cluster.close)
-    await cluster.open(tables())
+    await cluster.open(tables(), shared_files())
     return Storage(folder, cluster.database, cluster)

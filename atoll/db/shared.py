@@ -19,15 +19,16 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import apsw
 
 from atoll.db.migrate import user_version
 from atoll.db.sqlite import Database, Write
+from atoll.db.touched import Key, Listener, Touched
 from atoll.errors import AtollError, BindingRefused, StorageAway, StorageFailed
 
 T = TypeVar("T")
@@ -46,8 +47,6 @@ WAIT_SECONDS = 40.0  # for the log, from the writer thread: more than its own ti
 ROUNDS = 50  # at which a write that always loses against other nodes gives up
 REMEMBERED = 10_000  # changes of other nodes, for the check of `position`
 
-Key: TypeAlias = tuple[str, object]  # table, first column of the primary key
-
 
 class StaleWrite(BindingRefused):
     """Another node changed the same thing at the same time. Nothing was written."""
@@ -65,17 +64,6 @@ class LoggedChange(NamedTuple):
     body: bytes
 
 
-class Touched(NamedTuple):
-    """The rows that a change touched, and for tables whose rows belong to another, the value of their second column."""
-
-    seq: int
-    keys: frozenset[Key]
-    seconds: frozenset[Key]
-
-
-Listener: TypeAlias = "Callable[[Touched], Awaitable[None]]"
-
-
 class ChangeLog(Protocol):
     """The log of one shared database. Methods run on the event loop."""
 
@@ -87,10 +75,11 @@ class ChangeLog(Protocol):
 
 
 class SharedDatabase(Database):
-    """Open it with a copy that has caught up: see cluster/shared_files.py."""
+    """Open it with a copy that has caught up: see cluster/shared_files.py. `migrations`: None is the main database."""
 
     def __init__(self, path: Path, log: ChangeLog, *, migrations: Traversable | None = None) -> None:
         self._log = log
+        self._tells_rows = migrations is not None  # those of bindings are small
         self._listeners: list[Listener] = []
         self._recent: deque[Touched] = deque(maxlen=REMEMBERED)
         self._untold: deque[Touched] = deque()  # applied to the file, but not to the node's memory yet
@@ -251,7 +240,7 @@ class SharedDatabase(Database):
         except BaseException:
             self._undo()
             raise
-        return touched_by(change)
+        return touched_by(change, with_rows=self._tells_rows)
 
     def _ask(self, question: Coroutine[Any, Any, T]) -> T:
         """Ask the log, which lives on the event loop, and wait."""
@@ -326,9 +315,10 @@ def _catch_up(connection: apsw.Connection) -> None:
     """Stands for a wish to catch up in the queue of writes."""
 
 
-def touched_by(change: LoggedChange) -> Touched:
+def touched_by(change: LoggedChange, *, with_rows: bool = False) -> Touched:
     keys: set[Key] = set()
     seconds: set[Key] = set()
+    whole: set[tuple[object, ...]] = set()
     for row in apsw.Changeset.iter(change.body):
         for values in (row.old, row.new):
             if values is not None:
@@ -339,7 +329,10 @@ def touched_by(change: LoggedChange) -> Touched:
                     keys.add((NEW_WORKER, key))
                 if len(values) > 1 and isinstance(values[1], str):
                     seconds.add((row.name, values[1]))
-    return Touched(change.seq, frozenset(keys), frozenset(seconds))
+        named = row.old if row.old is not None else row.new
+        if with_rows and named is not None:
+            whole.add((row.name, *(named[i] for i in sorted(row.pk_columns))))
+    return Touched(change.seq, frozenset(keys), frozenset(seconds), frozenset(whole))
 
 
 def _on_conflict(reason: int, change: apsw.TableChange) -> int:

@@ -33,6 +33,7 @@ from typing import Generic, TypeVar
 import apsw
 
 from atoll.db.migrate import migrate
+from atoll.db.touched import Listener
 from atoll.errors import StartError, StorageFailed
 from atoll.pauses import with_pauses
 
@@ -144,6 +145,9 @@ class Database:
 
     async def follow(self) -> None:
         """Take over what other nodes have changed: nothing, unless the database is shared (shared.py)."""
+
+    def listen(self, listener: Listener) -> None:
+        """Call a listener with each change of another node: never, unless the database is shared (shared.py)."""
 
     def post(self, act: Callable[[apsw.Connection], None]) -> None:
         """Run `act` on the writer thread without waiting for it: for data that may be lost."""

@@ -111,7 +111,7 @@ class HttpClient:
         self, pool: ConnectionPool, data: bytes, *, method: str, is_whole: bool = True, chunked: bool = False
     ) -> ServerExchange | None:
         """Send a request on an idle connection; None if there is none. The caller has checked the host."""
-        connection = self._kept(pool, is_whole and method in REPEATABLE)
+        connection = self._kept(pool)
         if connection is None:
             return None
         exchange = ServerExchange(connection.where, method == "HEAD", is_whole, chunked, self._max_bytes)
@@ -244,14 +244,14 @@ class HttpClient:
             pool = self._pools[key] = ConnectionPool()
         return pool
 
-    def _kept(self, pool: ConnectionPool, may_repeat: bool) -> ServerConnection | None:
-        """Take an idle connection. If the request cannot be sent twice, it must not be closed by the server yet."""
+    def _kept(self, pool: ConnectionPool) -> ServerConnection | None:
+        """Take an idle connection. One with input is closed by the server, or holds an answer to no request."""
         while pool.idle:
             connection = pool.idle.pop()
             connection.tenant.idle.pop(connection, None)
             if connection.is_lost or connection.transport.is_closing():
                 continue
-            if may_repeat or not connection.is_stale:
+            if not connection.is_stale:
                 return connection
             connection.leave(False)
         return None

@@ -173,7 +173,7 @@ class ServerConnection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if self.exchange is None:  # there was no request
+        if self.exchange is None or not self.exchange.is_out:  # an answer to no request, or before the request
             self.transport.abort()
             return
         self._input = self._input[self._at :] + data if self._input else data

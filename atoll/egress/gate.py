@@ -55,6 +55,10 @@ class EgressGate:
         """The TLS context with the trusted root certificates."""
         return self._trust.result()
 
+    def close_port(self, port: int) -> None:
+        """Let no worker reach a port of this machine, whatever `egress_allow` says: what listens there trusts it."""
+        self._ports |= {port}
+
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 

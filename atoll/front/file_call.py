@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from atoll.asset_files.reading import open_file
 from atoll.assets.messages import FileAnswer
@@ -26,6 +27,15 @@ from atoll.wire.generated import CHUNK, WINDOW, ErrorCode
 log = logging.getLogger("atoll.front")
 
 MISSING: Final = "an asset of this version cannot be read"
+
+
+BringPlace: TypeAlias = Callable[[str], Awaitable[None]]  # (place)
+
+
+def bringing(bring: BringPlace, place: str, told: Callable[[BaseException | None], None]) -> None:
+    """Fetch a file, and then tell how that ended: None, or the error."""
+    task = asyncio.ensure_future(bring(place))
+    task.add_done_callback(lambda done: told(asyncio.CancelledError() if done.cancelled() else done.exception()))
 
 
 class Answered:
@@ -51,17 +61,26 @@ class Answered:
 
 class FileCall(Answered):
     __slots__ = (
-        "_at", "_block", "_caller", "_credit", "_end", "_file", "_is_busy", "_is_pumping", "_loop", "_place",
+        "_at", "_block", "_bring", "_caller", "_credit", "_end", "_file", "_is_busy", "_is_pumping", "_loop", "_place",
         "_sending", "_status", "_threads", "within",
     )  # fmt: skip
 
+    """`bring` fetches the file if it is not on this node; None: it should be here."""
+
     def __init__(
-        self, threads: ThreadPoolExecutor, caller: CallListener, place: str, found: FileAnswer, block: bytes
+        self,
+        threads: ThreadPoolExecutor,
+        caller: CallListener,
+        place: str,
+        found: FileAnswer,
+        block: bytes,
+        bring: BringPlace | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._threads = threads
         self._caller: CallListener | None = caller  # None: the call is over
         self._place = place
+        self._bring = bring
         self._status = found.status
         self._block = block
         self._at, self._end = found.start, found.end
@@ -94,8 +113,13 @@ class FileCall(Answered):
 
     def _opened(self, future: asyncio.Future[int]) -> None:
         self._is_busy = False
-        if future.cancelled() or future.exception() is not None:
-            self._fail(None if future.cancelled() else future.exception())
+        error = None if future.cancelled() else future.exception()
+        if isinstance(error, FileNotFoundError) and self._bring is not None and self._caller is not None:
+            bring, self._bring = self._bring, None
+            bringing(bring, self._place, self._brought)
+            return
+        if future.cancelled() or error is not None:
+            self._fail(error)
             return
         self._file = future.result()
         caller = self._caller
@@ -115,6 +139,13 @@ class FileCall(Answered):
             self._sending = caller.send_file(file, span, self._threads, partial(self._sent, caller))
         else:
             self._pump()
+
+    def _brought(self, error: BaseException | None) -> None:
+        """The file is here now, unless there is an error."""
+        if error is not None:
+            self._fail(error)
+        elif self._caller is not None:
+            self.begin()
 
     def _fail(self, error: BaseException | None) -> None:
         log.error("the asset %s cannot be read: %s", self._place, error)

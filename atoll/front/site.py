@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from atoll.asset_files.reading import SmallFiles, read_file
+from atoll.asset_files.store import Bring
 from atoll.assets.messages import (
     SUFFIXES,
     FileAnswer,
@@ -30,7 +31,7 @@ from atoll.engine.calls.call import CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.errors import Failure
 from atoll.front.exchange import ClientExchange
-from atoll.front.file_call import DONE, MISSING, Answered, FileCall
+from atoll.front.file_call import DONE, MISSING, Answered, BringPlace, FileCall, bringing
 from atoll.front.http1 import header
 from atoll.front.late_files import LateFiles, ReadFiles, WaitingCall
 from atoll.front.ready import CountAsset, ReadyFiles
@@ -53,8 +54,10 @@ class Site:
         count: CountAsset,
         read_files: ReadFiles | None = None,
         base: str = "localhost",
+        bring: Bring | None = None,
     ) -> None:
         self._pool = pool
+        self._bring = bring
         self.late = LateFiles(read_files)
         self.ready = ReadyFiles(memory // 2, count, base)
         self._small = SmallFiles(memory // 2)
@@ -140,7 +143,7 @@ class Site:
             return DONE
         if found.status != 206 and self._small.takes(size):
             return self._read(version.tenant, place, file, found, block, caller)
-        call = FileCall(self._threads, caller, place, found, block)
+        call = FileCall(self._threads, caller, place, found, block, self._bringing(version.tenant))
         call.begin()
         return call
 
@@ -148,41 +151,70 @@ class Site:
         self, tenant: str, place: str, file: AssetFile, found: FileAnswer, block: bytes, caller: CallListener
     ) -> Any:
         """Read a small file in a thread, answer with it, and keep it in memory."""
-        call = SmallFileCall(caller, found.status, block, found.end - found.start)
-        future = asyncio.get_running_loop().run_in_executor(self._threads, read_file, place)
-        future.add_done_callback(partial(call.done, partial(self._small.put, tenant, f"{place}#{file.etag}")))
+        keep = partial(self._small.put, tenant, f"{place}#{file.etag}")
+        call = SmallFileCall(self._threads, caller, place, (found.status, block, found.end - found.start), keep)
+        call.begin(self._bringing(tenant))
         return call
+
+    def _bringing(self, tenant: str) -> BringPlace | None:
+        return None if self._bring is None else partial(self._bring, tenant)
 
 
 class SmallFileCall(Answered):
     """A call that waits for a small file. The PoolCall of its exchange."""
 
-    __slots__ = ("_block", "_caller", "_size", "_status", "within")
+    __slots__ = ("_answer", "_caller", "_keep", "_place", "_threads", "within")
 
-    def __init__(self, caller: CallListener, status: int, block: bytes, size: int) -> None:
+    def __init__(
+        self,
+        threads: ThreadPoolExecutor,
+        caller: CallListener,
+        place: str,
+        answer: tuple[int, bytes, int],
+        keep: Callable[[bytes], None],
+    ) -> None:
+        """`answer`: status, header lines, and size of the file."""
+        self._threads = threads
         self._caller: CallListener | None = caller
-        self._status = status
-        self._block = block
-        self._size = size
+        self._place = place
+        self._answer = answer
+        self._keep = keep
         self.within: object = None
 
-    def done(self, keep: Callable[[bytes], None], future: asyncio.Future[bytes]) -> None:
+    def begin(self, bring: BringPlace | None) -> None:
+        future = asyncio.get_running_loop().run_in_executor(self._threads, read_file, self._place)
+        future.add_done_callback(partial(self._done, bring))
+
+    def _done(self, bring: BringPlace | None, future: asyncio.Future[bytes]) -> None:
+        error = None if future.cancelled() else future.exception()
+        if isinstance(error, FileNotFoundError) and bring is not None and self._caller is not None:
+            bringing(bring, self._place, self._brought)
+        elif future.cancelled() or error is not None:
+            self._fail(error)
+        else:
+            self._send(future.result())
+
+    def _brought(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._fail(error)
+        elif self._caller is not None:
+            self.begin(None)
+
+    def _send(self, content: bytes) -> None:
+        status, block, size = self._answer
+        if len(content) != size:
+            self._fail(OSError(f"it has {len(content)} bytes on disk instead of {size}"))
+            return
+        self._keep(content)
         caller, self._caller = self._caller, None
-        if future.cancelled() or future.exception() is not None:
-            error = None if future.cancelled() else future.exception()
-            log.error("an asset cannot be read: %s", error)
-            if caller is not None:
-                caller.on_failure(Failure(ErrorCode.STORAGE, MISSING))
-            return
-        content = future.result()
-        if len(content) != self._size:
-            log.error("an asset has %d bytes on disk instead of %d", len(content), self._size)
-            if caller is not None:
-                caller.on_failure(Failure(ErrorCode.STORAGE, MISSING))
-            return
-        keep(content)
         if caller is not None:
-            caller.on_response(self._status, self._block, content, True)
+            caller.on_response(status, block, content, True)
+
+    def _fail(self, error: BaseException | None) -> None:
+        log.error("an asset cannot be read: %s", error)
+        caller, self._caller = self._caller, None
+        if caller is not None:
+            caller.on_failure(Failure(ErrorCode.STORAGE, MISSING))
 
     def cancel(self) -> None:
         self._caller = None

@@ -19,6 +19,7 @@ from atoll.manifests.manifest import BindingQuota, CommandGroup, Manifest
 if TYPE_CHECKING:
     from atoll.manifests.cloudflare_parts import CloudflarePart
     from atoll.manifests.config_fields import ConfigField
+    from atoll.manifests.moved import MovedPart
     from atoll.manifests.project_files import ProjectFiles
     from atoll.manifests.trigger_fields import TriggerField
 
@@ -119,6 +120,26 @@ def tables() -> Mapping[str, Traversable]:
     package = importlib.resources.files(PACKAGE)
     found = {kind: package / kind / "postgres_migrations" for kind in manifests()}
     return {kind: folder for kind, folder in found.items() if folder.is_dir()}
+
+
+@cache
+def shared_files() -> Mapping[str, Traversable]:
+    """The SQLite files of kinds that nodes share, by name, and their migrations."""
+    package = importlib.resources.files(PACKAGE)
+    named = ((kind, manifest.shared_file) for kind, manifest in manifests().items() if manifest.shared_file)
+    return {file: package / kind / "migrations" for kind, file in named}
+
+
+def migrations_of(kind: str) -> Traversable:
+    """The migrations of the SQLite files of a kind."""
+    return importlib.resources.files(PACKAGE) / kind / "migrations"
+
+
+@cache
+def moved_parts() -> Mapping[str, MovedPart]:
+    """What `atoll migrate` moves, by kind."""
+    modules = {kind: manifest.moved for kind, manifest in manifests().items() if manifest.moved}
+    return {kind: importlib.import_module(module).PART for kind, module in modules.items()}
 
 
 @cache

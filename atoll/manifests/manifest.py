@@ -88,8 +88,11 @@ class Manifest(NamedTuple):
     site: Callable[[Any], Any] | None = None  # (the Binding) -> an ASGI application; it authenticates its callers
     # what it keeps on the disk of one node, in words: several nodes cannot have it yet, and refuse it ("": they can)
     one_node: str = ""
-    # (Version) -> whether it uses that without a binding of this kind
-    used_by: Callable[[Any], bool] | None = None
+    # (SQLite file, SQL that counts): what a data folder holds of that
+    holds: tuple[str, str] = ("", "")
+    moved: str = ""  # a module whose PART is what `atoll migrate` moves: MovedPart
+    # its SQLite file, without `.db`, if it is small and nodes share it; its tables are in its folder `migrations`
+    shared_file: str = ""
     # folders in the data folder whose files never change once they are there: backups link to them
     fixed_files: tuple[str, ...] = ()
     cached_files: tuple[str, ...] = ()  # folders in the data folder that may be lost: backups leave them out

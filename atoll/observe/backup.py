@@ -236,7 +236,7 @@ def _read_manifest(tar: tarfile.TarFile) -> BackupManifest:
         raise StartError("this is not a backup of Atoll", f"its first file is not {MANIFEST}")
     try:
         manifest = msgspec.json.decode(file.read(MAX_MANIFEST), type=BackupManifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise damaged(f"the manifest cannot be read: {error}") from None
     if manifest.format > FORMAT:
         raise newer(manifest)

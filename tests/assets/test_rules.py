@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from atoll.assets.headers_file import apply_headers, parse_headers
+from atoll.assets.headers_file import MAX_SETS, MAX_WARNINGS, apply_headers, parse_headers
 from atoll.assets.patterns import AssetPattern, BadRule
 from atoll.assets.redirects_file import parse_redirects
 from atoll.assets.rules import AssetRules, BadAssets, check_first, check_rules, matches_rule
@@ -36,6 +36,8 @@ def test_values_that_do_not_exist_are_refused() -> None:
         AssetRules("0" * 64, html_handling="maybe"),
         AssetRules("0" * 64, not_found_handling="302"),
         AssetRules("0" * 64, headers="x" * (1 << 20) + "x"),
+        AssetRules("0" * 64, headers="\n" * 10_001),
+        AssetRules("0" * 64, redirects="#\u2028" * 10_001),
     ):
         with pytest.raises(BadAssets) as refused:
             check_rules(wrong)
@@ -153,3 +155,29 @@ def test_matching_takes_little_time_whatever_the_pattern_and_the_path() -> None:
     for path in ("/" + "a" * 3_000, "/ax" * 1_000, "/" * 3_000):
         apply_headers(rules, "h", path, [])
     assert time.process_time() - began < 0.5
+
+
+def test_a_rule_of_very_many_headers_takes_little_time_and_room() -> None:
+    """A request may match every rule, so the headers of a file are bounded, and one more costs as much as the first."""
+    rules, warnings = parse_headers("/*\n" + "".join(f"h{number}: {number}\n" for number in range(MAX_SETS + 10)))
+    assert len(rules[0].sets) == MAX_SETS and len(warnings) == 10 and "1,000 headers" in warnings[0].text
+    headers = [("etag", "1")]
+    began = time.process_time()
+    for _ in range(20):
+        apply_headers(rules, "h", "/x", headers)
+    assert time.process_time() - began < 0.5
+    assert len(headers) == MAX_SETS + 1 and headers[:2] == [("etag", "1"), ("h0", "0")]
+    long = "/*\n" + "".join(f"h{number}: {'x' * 1_900}\n" for number in range(100))
+    assert sum(len(value) for _, value in parse_headers(long)[0][0].sets) <= 64 << 10
+
+
+def test_removing_the_only_header_leaves_none() -> None:
+    headers = [("etag", "1")]
+    apply_headers(parse_headers("/*\n  X: 1\n  ! ETag\n  ! X\n")[0], "h", "/", headers)
+    assert headers == [("x", "1")]  # within a rule, what is removed is removed first
+
+
+def test_a_file_of_nothing_but_mistakes_is_read_to_a_bound_and_says_so() -> None:
+    for parse in (parse_headers, parse_redirects):
+        warnings = parse("wrong\n" * 9_000)[1]
+        assert len(warnings) == MAX_WARNINGS + 1 and "the rest of the file is ignored" in warnings[-1].text

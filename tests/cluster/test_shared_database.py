@@ -13,7 +13,8 @@ import pytest
 from atoll.cluster.log import PostgresLog
 from atoll.cluster.shared_files import SharedFiles
 from atoll.control.store.label_rows import read_labels, write_labels
-from atoll.db.shared import LoggedChange, SharedDatabase, StaleWrite, Touched
+from atoll.db.shared import LoggedChange, SharedDatabase, StaleWrite
+from atoll.db.touched import Touched
 from atoll.errors import StartError, StorageAway
 from atoll.postgres.pool import Postgres
 from tests.eventually import eventually
@@ -175,7 +176,7 @@ class LostAnswer(PostgresLog):
 
 async def test_a_write_whose_outcome_is_unknown_is_made_once(cluster: Cluster) -> None:
     first, second = await cluster.node("1"), await cluster.node("2")
-    log = LostAnswer(cluster.pool, "atoll", is_main=True)
+    log = LostAnswer(cluster.pool, "atoll")
     first._log = log
     log.lost = 1
     await first.write(run(INSERT, "acme", 1))

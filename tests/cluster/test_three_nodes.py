@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.client
 import itertools
 import json
@@ -14,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.assets.sites import add_manifest, deploy_site, sha256, upload
+from tests.assets.sites import packed as packed_files
 from tests.cluster.conftest import Nodes
 from tests.debian import require
 from tests.nginx import require_nginx
@@ -70,6 +73,58 @@ def test_a_secret_of_one_node_opens_on_the_others(nodes: Nodes) -> None:
     put = nodes.all[1].control("PUT", "/api/workers/secret/secrets/WORD", {"value": "swordfish"})
     assert put.status in (200, 201), put.text
     assert answers(nodes, "secret") == ["swordfish"] * 3
+
+
+def test_secrets_stores_and_databases_of_one_node_are_there_on_every_node(nodes: Nodes) -> None:
+    first, second, third = nodes.all
+    assert first.control("POST", "/api/secrets-stores", {"name": "team"}).status == 201
+    put = second.control("PUT", "/api/secrets-stores/team/secrets/word", {"value": "swordfish"})
+    assert put.status == 200, put.text
+    named = {"name": "shop", "connection_string": "postgresql://ada:pw@db.example:5432/shop"}
+    assert third.control("POST", "/api/hyperdrive", named).status == 201
+    bindings = [
+        {"type": "secrets_store_secret", "name": "WORD", "store": "team", "secret": "word"},
+        {"type": "hyperdrive", "name": "DB", "database": "shop"},
+    ]
+    script = "export default { async fetch(_, env) { return new Response(await env.WORD.get() + env.DB.user); } }"
+    nodes.deploy("stores", script, bindings=bindings)
+    assert answers(nodes, "stores") == ["swordfishada"] * 3
+    changed = third.control("PUT", "/api/secrets-stores/team/secrets/word", {"value": "mackerel"})
+    assert changed.status == 200, changed.text
+    assert answers(nodes, "stores") == ["mackerelada"] * 3
+    again = first.control("POST", "/api/hyperdrive", named)
+    assert again.status == 409, again.text
+    assert second.control("DELETE", "/api/secrets-stores/team").status == 204
+    assert [node.control("GET", "/api/secrets-stores").json["stores"] for node in nodes.all] == [[]] * 3
+    assert nodes.all[0].control("DELETE", "/api/workers/stores").status == 204
+
+
+SITE = {"/index.html": b"<h1>home</h1>", "/large.bin": bytes(range(256)) * 2_000, "/a.txt": b"text " * 3_000}
+
+
+def test_files_of_a_site_that_one_node_received_are_served_by_every_node(nodes: Nodes) -> None:
+    first, second, third = nodes.all
+    deploy_site(first, "site", SITE)
+    assert answers(nodes, "site") == ["<h1>home</h1>"] * 3
+    for node in nodes.all:
+        for _ in range(2):  # fetched, then from the disk or the memory of the node
+            assert node.get("site", "/large.bin").body == SITE["/large.bin"]
+        part = node.request("GET", node.host("site"), "/large.bin", None, {"Range": "bytes=300-309"})
+        assert part.status == 206 and part.body == SITE["/large.bin"][300:310]
+        packed = node.request("GET", node.host("site"), "/a.txt", None, {"Accept-Encoding": "gzip"})
+        assert gzip.decompress(packed.body) == SITE["/a.txt"]
+    changed = {**SITE, "/index.html": b"<h1>new</h1>"}
+    assert add_manifest(second, changed)["missing"] == [sha256(b"<h1>new</h1>")]
+    assert upload(third, packed_files([b"<h1>new</h1>"])).status == 200  # begun on one node, finished on another
+    assert add_manifest(first, changed)["missing"] == []
+    found = third.control(
+        "PUT", "/api/workers/site", {"assets": {"manifest": add_manifest(third, changed)["manifest"]}}
+    )
+    assert found.status == 200, found.text
+    assert answers(nodes, "site") == ["<h1>new</h1>"] * 3
+    newest = second.control("GET", "/api/workers/site/versions").json["versions"][0]["id"]
+    bundle = second.control("GET", f"/api/workers/site/versions/{newest}/bundle")
+    assert bundle.status == 200 and SITE["/large.bin"] in bundle.body
 
 
 def test_a_token_works_on_every_node_and_is_revoked_on_every_node(nodes: Nodes) -> None:
@@ -280,6 +335,8 @@ def test_a_node_that_is_drained_says_so_and_goes_on_until_it_is_stopped(nodes: N
 
 def test_without_postgresql_workers_go_on_and_everything_else_says_why(nodes: Nodes) -> None:
     nodes.deploy("plain", HELLO % "still here")
+    deploy_site(nodes.all[0], "files", {"/here.txt": b"here", "/away.bin": bytes(300_000)})
+    assert nodes.all[1].get("files", "/here.txt").text == "here"
     nodes.deploy("stored", KV, bindings=[kv("outage")])
     node = nodes.all[0]
     assert node.request("PUT", node.host("stored"), "/a?value=1").text == "ok"
@@ -290,12 +347,16 @@ def test_without_postgresql_workers_go_on_and_everything_else_says_why(nodes: No
         refused = node.control("POST", "/api/workers", {"name": "new", "script": HELLO % "new"})
         assert refused.status == 503 and refused.headers["retry-after"], refused.text
         assert node.get("stored", "/a").status >= 500
+        assert nodes.all[1].get("files", "/here.txt").text == "here"
+        missing = nodes.all[1].get("files", "/away.bin")
+        assert missing.status == 503 and missing.headers["retry-after"], missing.text
         started = time.monotonic()
         assert all(node.get("plain").status == 200 for _ in range(100))
         assert time.monotonic() - started < 20
     finally:
         nodes.server.start()
     node.wait_until(lambda: node.get("stored", "/a").text == "1", 20)
+    node.wait_until(lambda: nodes.all[1].get("files", "/away.bin").body == bytes(300_000), 20)
     node.wait_until(lambda: node.control("PUT", "/api/workers/plain", {"script": HELLO % "new"}).status == 200, 20)
     node.wait_until(lambda: answers(nodes, "plain") == ["new"] * len(nodes.all), 10)
     assert PASSWORD not in node.log() and "pa55" not in node.log()

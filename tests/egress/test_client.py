@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 import pytest_asyncio
@@ -18,7 +19,7 @@ from atoll.holdings import Holdings
 from atoll.pacer import Pacer
 from atoll.workers import EgressRules, Version
 from tests.eventually import eventually
-from tests.upstream import Upstream
+from tests.upstream import Conversation, Upstream
 
 
 @pytest.fixture
@@ -177,3 +178,50 @@ async def test_no_connection_is_counted_after_all_responses_are_read(way: Way) -
         await way.get("/short")
     assert not way.client._busy
     assert not way.client._tenants  # the last connection broke, so none is counted
+
+
+class Pusher(Upstream):
+    """`/push` is answered twice: the second answer, which nobody asked for, comes once `release` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pushed = threading.Event()
+
+
+def push(conversation: Conversation, path: str, body: bytes) -> None:
+    upstream = conversation.upstream
+    assert isinstance(upstream, Pusher)
+    conversation.respond(b"asked for")
+    upstream.release.wait(20)
+    conversation.respond(b"smuggled")
+    upstream.pushed.set()
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["read by the loop", "unread"])
+async def test_an_answer_that_nobody_asked_for_is_not_the_answer_to_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, is_read: bool
+) -> None:
+    monkeypatch.setattr(Conversation, "do_push", push, raising=False)
+    upstream = Pusher()
+    way = Way(upstream)
+    try:
+        assert await way.get("/push") == b"asked for"
+        upstream.release.set()
+        if is_read:
+            await eventually(nobody_is_idle(way), "the end of the connection")
+        else:
+            assert upstream.pushed.wait(20)  # the loop is blocked meanwhile
+            way.wait_for_their_ends()
+        for number in range(3):
+            assert await way.get(f"/{number}") == f"GET /{number}".encode()
+        assert upstream.connections == 2
+    finally:
+        way.close()
+        upstream.close()
+
+
+def nobody_is_idle(way: Way) -> Callable[[], Awaitable[bool]]:
+    async def is_so() -> bool:
+        return not any(tenant.idle for tenant in way.client._tenants.values())
+
+    return is_so

@@ -116,6 +116,9 @@ def test_a_reason_phrase_cannot_hide_a_cookie() -> None:
 )
 def test_checking_a_long_cookie_takes_linear_time(line: str) -> None:
     block = block_of(line)
-    began = time.thread_time()
-    response_bytes(200, block, b"", b"", b"", BASE)
-    assert time.thread_time() - began < 0.03
+    took = []
+    for _ in range(3):  # the fastest of three: others on the same core make one slower, never faster
+        began = time.thread_time()
+        response_bytes(200, block, b"", b"", b"", BASE)
+        took.append(time.thread_time() - began)
+    assert min(took) < 0.03

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.running import Answer, Atoll, children, command_line
+from tests.running import Answer, Atoll, children, command_line, free_port
 from tests.stalls import attacks
 
 WAIT_MS = 50.0
@@ -81,7 +81,12 @@ class Stage:
         self, folder: Path, command: list[str] | None = None, kind: type[Atoll] = Atoll, **settings: object
     ) -> None:
         # One engine, so that the two tenants always share it. Workers may reach servers of the attack on this machine.
-        self.node = kind(folder, **{"engines": 1, "egress_allow": "127.0.0.1", "tenant_connections": 200, **settings})
+        self.mail_port = free_port()
+        usual: dict[str, object] = {
+            "engines": 1, "egress_allow": "127.0.0.1", "tenant_connections": 200,
+            "email_listen": f"127.0.0.1:{self.mail_port}", "email_routes": "@mallory.example=mallory/inbox",
+        }  # fmt: skip
+        self.node = kind(folder, **{**usual, **settings})
         if command is not None:
             self.node.command = command
         self.node.start()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from atoll.api.cloudflare import account_id
 from tests.stalls.stage import BUSY_WAIT_MS, Stage, Watching
 
 WORKERS = 5_000
@@ -49,7 +50,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     stage.close()
 
 
-@pytest.mark.parametrize("path", ["/api/workers", "/api/workers?limit=1000", "/api/routes?limit=1000", "/metrics", "/"])
+ACCOUNT = f"/client/v4/accounts/{account_id('mallory')}"
+PATHS = [
+    "/api/workers", "/api/workers?limit=1000", "/api/routes?limit=1000", "/metrics", "/", "/api/overview?limit=1000",
+    f"{ACCOUNT}/workers/scripts?per_page=1000", f"{ACCOUNT}/workers/workers?per_page=1000&page=5",
+    f"{ACCOUNT}/workers/domains",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_with_5_000_workers_nobody_waits_for(path: str, stage: Stage) -> None:
     headers = {} if path in ("/metrics", "/") else {"Authorization": f"Bearer {stage.token}"}
     for _ in range(ROUNDS):

@@ -67,7 +67,7 @@ def request_body(task: ModelTask, model: str, inputs: bytes, *, is_stream: bool)
         raise AiFault(3006, f"Request is too large: inputs may have {MAX_INPUT >> 20} MB", 413)
     try:
         asked = task.decoder.decode(inputs)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise AiFault(5004, "Invalid data passed", 400) from None
     fields = [b'"model":' + msgspec.json.encode(model)]
     for name in asked.__struct_fields__:

@@ -61,7 +61,7 @@ def fault_of(model: str, status: int, body: bytes) -> AiFault:
 def _words(body: bytes) -> str:
     try:
         found = msgspec.json.decode(body, type=_ErrorAnswer)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     error = found.error.message if isinstance(found.error, _Error) else found.error
     text = error or found.message or (found.detail if isinstance(found.detail, str) else "")

@@ -69,7 +69,7 @@ class AiServer:
             use = ANSWER.decode(answer).usage
         except NetworkError as error:
             raise self._failure(error) from None
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self._failure("the answer is no JSON") from None
         finally:
             exchange.close()
@@ -175,7 +175,7 @@ class AiStream:
             return
         try:
             self._use = ANSWER.decode(line[5:]).usage or self._use
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ def sql(client: Client, query: str, as_json: bool) -> None:
         answer = msgspec.json.decode(response.read())
         if not isinstance(answer, dict) or "meta" not in answer:
             raise msgspec.DecodeError
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         fail("the answer is no JSON document", "leave FORMAT out of the query")
     if as_json:
         show_json(answer)

@@ -30,6 +30,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="analytics_engine",
     one_node="data points of Analytics Engine",
+    holds=("analytics.db", "SELECT count(*) FROM datasets"),
     make=make,
     config="atoll.bindings.analytics_engine.config",
     type_name="AnalyticsEngineDataset",

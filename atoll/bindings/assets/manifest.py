@@ -29,8 +29,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="assets",
-    one_node="static assets",
-    used_by=lambda version: version.assets is not None,
+    moved="atoll.bindings.assets.moving",
     make=make,
     cloudflare="atoll.bindings.assets.cloudflare",
     config="atoll.bindings.assets.config",

@@ -43,6 +43,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="cron",
+    moved="atoll.bindings.cron.moving",
     make=make,
     cloudflare="atoll.bindings.cron.cloudflare",
     config="atoll.bindings.cron.config",

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
+from atoll.api.large import read_large
 from atoll.api.paging import name_page_of, name_query, page_answer
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Route, caller_of, json_answer, no_content, read_shape
@@ -44,6 +45,13 @@ class WantedQuery(msgspec.Struct, forbid_unknown_fields=True):
 
     sql: str
     params: list[str | bool | int | float | list[int] | None] = []
+
+
+class RawQuery(msgspec.Struct):
+    """A WantedQuery whose values were checked."""
+
+    sql: msgspec.Raw
+    params: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class StatementAnswer(msgspec.Struct):
@@ -151,7 +159,7 @@ class D1Api:
 
     async def _run(self, request: Request, *, objects: bool, reads: bool = False) -> Response:
         database = self._find(request)
-        body = await read_shape(request, WantedQuery, limit=MAX_BODY)
+        body = await read_large(request, WantedQuery, RawQuery, MAX_BODY)
         if not reads:
             await self._audit.note(caller_of(request), "d1.query", database.name)
         query = {"script": body.sql, "params": body.params, "objects": objects, "reads": reads, "most": MAX_ANSWER}

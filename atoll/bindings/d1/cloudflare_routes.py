@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from atoll.api.callers import Caller, Scope
 from atoll.api.cloudflare import ACCOUNT, V4, CloudflareRefusal, CloudflareTools, envelope, paged, read_v4
+from atoll.api.large import read_large
 from atoll.api.routes import HEADERS, Route, caller_of
 from atoll.api.signatures import Signer
 from atoll.api.work import CALLER
@@ -31,6 +32,8 @@ from atoll.clock import iso_time
 NO_DATABASE, TAKEN, QUERY = 7404, 7502, 7500
 LINK_SECONDS = 3600
 MAX_RESULTS = 1_000  # imports whose results are remembered
+MAX_BATCH = 100
+NULL = b"null"
 EXPORT, IMPORT = "d1 export", "d1 import"
 
 
@@ -48,7 +51,18 @@ class SentQueries(Struct):
 
     sql: str | None = None
     params: list[str | bool | int | float | list[int] | None] | None = None
-    batch: list[SentQuery] | None = None
+    batch: Annotated[list[SentQuery], msgspec.Meta(max_length=MAX_BATCH)] | None = None
+
+
+class RawQuery(Struct):
+    """A query whose values were checked."""
+
+    sql: msgspec.Raw = msgspec.Raw(b'""')
+    params: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class RawQueries(RawQuery):
+    batch: list[RawQuery] | None = None
 
 
 class D1Results(Struct):
@@ -107,7 +121,7 @@ class CloudflareD1:
     async def list(self, request: Request) -> Response:
         name = request.query_params.get("name")
         found = self._binding.databases.of_tenant(caller_of(request).tenant)
-        return paged(request, [self._shown(each) for each in found if name is None or each.name == name])
+        return await paged(request, [each for each in found if name is None or each.name == name], self._shown)
 
     async def create(self, request: Request) -> Response:
         name, caller = (await read_v4(request, WantedDatabase)).name, caller_of(request)
@@ -135,19 +149,25 @@ class CloudflareD1:
         return await self._run(request, objects=False)
 
     async def _run(self, request: Request, *, objects: bool) -> Response:
-        database, sent = self._find(request), await read_v4(request, SentQueries, limit=MAX_BODY)
-        queries = sent.batch if sent.batch is not None else [SentQuery(sent.sql or "", sent.params)]
-        if len(queries) > 100:
-            raise CloudflareRefusal(400, QUERY, f"`batch` has {len(queries)} queries, more than the limit of 100")
+        database = self._find(request)
+        sent = await read_large(request, SentQueries, RawQueries, MAX_BODY, declared=False)
+        queries: list[RawQuery] = sent.batch if sent.batch is not None else [sent]
         await self._audit.note(caller_of(request), "d1.query", database.name)
         results: list[msgspec.Raw] = []
+        size = 0
         for each in queries:
-            query = {"script": each.sql, "params": each.params or [], "objects": objects, "most": MAX_ANSWER}
+            sql = each.sql if bytes(each.sql) != NULL else ""
+            params = each.params if bytes(each.params) != NULL else []
+            query = {"script": sql, "params": params, "objects": objects, "most": MAX_ANSWER}
             try:
                 answer = await self._binding.ask(database, msgspec.json.encode(query))
             except QueryFailed as error:
                 raise CloudflareRefusal(400, QUERY, str(error)) from None
             results += msgspec.json.decode(answer, type=D1Results).result
+            size += len(answer)
+            if size > 2 * MAX_ANSWER:
+                text = f"the answers are larger than {2 * MAX_ANSWER >> 20} MB together: send fewer queries at once"
+                raise CloudflareRefusal(400, QUERY, text)
         return envelope(results)
 
     # Time Travel

@@ -30,6 +30,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="d1",
     one_node="D1 databases",
+    holds=("d1.db", "SELECT count(*) FROM databases"),
     make=make,
     cloudflare="atoll.bindings.d1.cloudflare",
     config="atoll.bindings.d1.config",

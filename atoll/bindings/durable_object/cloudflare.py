@@ -15,6 +15,7 @@ from atoll.api.refusals import bad_body
 from atoll.api.routes import Route, caller_of
 from atoll.bindings.durable_object.config import EXPORT_FIELDS
 from atoll.bindings.durable_object.entries import Migration
+from atoll.bindings.durable_object.namespaces import ObjectNamespace
 from atoll.bindings.durable_object.ops import DurableObjects
 from atoll.manifests.cloudflare_parts import CloudflarePart, CloudflareType, Uploading, text_of
 from atoll.workers import Version
@@ -95,19 +96,17 @@ class ObjectNamespacesApi:
 
     async def list(self, request: Request) -> Response:
         found = self._binding.namespaces.of_tenant(caller_of(request).tenant)
-        return paged(
-            request,
-            [
-                {
-                    "id": each.id,
-                    "name": f"{each.worker}_{each.class_name}",
-                    "script": each.worker,
-                    "class": each.class_name,
-                    "use_sqlite": each.is_sql,
-                }
-                for each in found
-            ],
-        )
+        return await paged(request, found, _shown)
+
+
+def _shown(each: ObjectNamespace) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "name": f"{each.worker}_{each.class_name}",
+        "script": each.worker,
+        "class": each.class_name,
+        "use_sqlite": each.is_sql,
+    }
 
 
 def routes(binding: DurableObjects, tools: CloudflareTools) -> list[Route]:

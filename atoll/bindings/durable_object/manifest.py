@@ -43,6 +43,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 MANIFEST = Manifest(
     kind="durable_object",
     one_node="Durable Objects",
+    holds=("object_namespaces.db", "SELECT count(*) FROM namespaces"),
     make=make,
     cloudflare="atoll.bindings.durable_object.cloudflare",
     config="atoll.bindings.durable_object.config",

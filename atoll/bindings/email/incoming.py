@@ -83,7 +83,7 @@ class IncomingMail:
             failure = error.failure
             text = f"{failure.name}: {failure.message}" if failure.name else failure.message
             return Handled(OUTCOME_NAMES[failure.facts.outcome], text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return Handled("internalError", "the answer of the handler cannot be read")
         finally:
             del self._open[key]

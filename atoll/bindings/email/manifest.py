@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
+    from atoll.bindings.email.sent import SentCounts
     from atoll.bindings.services import Services
 
 
@@ -17,7 +18,17 @@ def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.email.ops import Email
     from atoll.bindings.email.settings import read_email
 
-    return Email(services, read_email(services.settings))
+    return Email(services, read_email(services.settings), _counts(services))
+
+
+def _counts(services: Services) -> SentCounts:
+    if services.cluster is None:
+        from atoll.bindings.email.sent import OwnSentCounts
+
+        return OwnSentCounts(services.settings.data / "email.db")
+    from atoll.bindings.email.postgres import PostgresSentCounts
+
+    return PostgresSentCounts(services.cluster.postgres)
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:
@@ -30,7 +41,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="email",
-    one_node="email of workers",
+    moved="atoll.bindings.email.moving",
     make=make,
     handlers=("email",),
     settings={

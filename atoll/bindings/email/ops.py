@@ -27,16 +27,18 @@ class Email(Binding):
     kind = "email"
     ambient = True
 
-    def __init__(self, services: Services, settings: EmailSettings) -> None:
+    def __init__(self, services: Services, settings: EmailSettings, counts: SentCounts) -> None:
         self.settings = settings
         self._relay = Relay(settings.server, services.gate.tls if settings.server else None, settings.host)
-        self._counts = SentCounts(services.settings.data / "email.db")
+        self._counts = counts
         self.sender = Sender(settings, self._relay, self._counts)
         self.incoming = IncomingMail(services.events)
+        if settings.listen:
+            services.gate.close_port(settings.listen[1])  # a worker could bring mail of anybody to other tenants
         self._listener = EmailListener(settings, services.workers, self.incoming) if settings.listen else None
 
     async def usage(self, tenant: str) -> dict[str, int]:
-        return {"emails_per_day": self._counts.today(tenant)}
+        return {"emails_per_day": await self._counts.today(tenant)}
 
     def bound(self, tenant: str, most: Mapping[str, int | None]) -> None:
         self._counts.bound(tenant, most["emails_per_day"])

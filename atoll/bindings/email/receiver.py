@@ -33,6 +33,7 @@ READ = 64 << 10
 PATH = re.compile(rb"(FROM|TO):[ ]?<([^<>]{0,320})>((?: [!-~]{1,100}){0,10})", re.IGNORECASE)
 SIZE = re.compile(rb" SIZE=([0-9]{1,12})\b", re.IGNORECASE)
 END = b"\r\n.\r\n"
+STEP = 128 << 10  # bytes of a message that are looked at before others get a turn
 
 
 class SessionOver(Exception):
@@ -92,6 +93,7 @@ class SmtpSession:
     async def run(self) -> None:
         await self._say(f"220 {self._settings.host} Atoll")
         while True:
+            await asyncio.sleep(0)  # a packet may hold thousands of commands
             line = await self._line()
             verb, _, rest = line.partition(b" ")
             act = self._acts.get(verb.upper())
@@ -192,8 +194,8 @@ class SmtpSession:
         finally:
             self._listener.room += room
 
-    async def _content(self) -> bytes | None:
-        """The message, without the doubled dots; None if it is too large."""
+    async def _content(self) -> bytearray | None:
+        """The message after a CR LF, with its doubled dots; None if it is too large."""
         data, most = bytearray(b"\r\n"), self._settings.max_bytes
         data += self._buffer
         is_large = False
@@ -206,14 +208,13 @@ class SmtpSession:
             data += await self._read()
         self._buffer = data[end + len(END) :]
         del data[end + 2 :]
-        if is_large or len(data) > most + 2:
-            return None
-        return bytes(data.replace(b"\r\n.", b"\r\n"))[2:] if b"\r\n." in data else bytes(data[2:])
+        return None if is_large or len(data) > most + 2 else data
 
-    async def _deliver(self, sender: str, recipient: str, content: bytes | None) -> str:
-        if content is None:
+    async def _deliver(self, sender: str, recipient: str, data: bytearray | None) -> str:
+        if data is None:
             return "552 5.3.4 the message is too large"
-        if not content.count(b"\r\n") == content.count(b"\n") == content.count(b"\r"):
+        content = await unstuffed(data)
+        if content is None:
             return "554 5.6.0 the message has a bare CR or LF"
         route = self._settings.route(recipient)
         version = self._listener.workers.find_worker(route.tenant, route.worker) if route is not None else None
@@ -246,6 +247,24 @@ class SmtpSession:
         b"RSET": _rset,
         b"NOOP": _noop,
     }
+
+
+async def unstuffed(data: bytearray) -> bytes | None:
+    """A message without the CR LF before it and the doubled dots; None if it has a bare CR or LF. In steps."""
+    pieces: list[bytes] = []
+    at = 0
+    while at < len(data):
+        end = min(at + STEP, len(data))
+        if end < len(data):  # no step ends within a line end, nor between one and its dot
+            last = data.rfind(b"\r\n", at + 1, end)
+            end = last if last > 0 else end - data.endswith(b"\r", at, end)
+        piece = bytes(data[at:end])
+        if not piece.count(b"\r\n") == piece.count(b"\n") == piece.count(b"\r"):
+            return None
+        pieces.append(piece.replace(b"\r\n.", b"\r\n"))
+        at += len(piece)
+        await asyncio.sleep(0)
+    return b"".join(pieces)[2:]
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -100,7 +100,7 @@ def smtp_pieces(message: bytes) -> Iterator[bytes]:
     at, starts_line = 0, True
     while at < len(message):
         end = at + PIECE
-        while message[end - 1 : end] == b"\r":  # CR LF stays together
+        if message[end - 1 : end + 1] == b"\r\n":  # CR LF stays together
             end += 1
         piece = message[at:end].replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\r\n")
         quoted = piece.replace(b"\n.", b"\n..")

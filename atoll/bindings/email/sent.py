@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 import apsw
 
@@ -17,7 +18,23 @@ ADD = """INSERT INTO sent (tenant, day, recipients) VALUES (?, ?, ?)
   ON CONFLICT (tenant, day) DO UPDATE SET recipients = recipients + excluded.recipients"""
 
 
-class SentCounts:
+class SentCounts(Protocol):
+    def bound(self, tenant: str, most: int | None) -> None:
+        """Set how many recipients a tenant may have in a day (UTC); None: any number."""
+
+    async def today(self, tenant: str) -> int: ...
+
+    async def spend(self, tenant: str, recipients: int) -> None:
+        """Count recipients before they are written to. EmailFault if they are too many."""
+
+    async def forget(self, tenant: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class OwnSentCounts:
+    """Those of one node, in a file."""
+
     def __init__(self, path: Path) -> None:
         self._database = Database(path, migrations=resources.files("atoll.bindings.email") / "migrations")
         self._most: dict[str, int | None] = {}
@@ -25,22 +42,21 @@ class SentCounts:
     def bound(self, tenant: str, most: int | None) -> None:
         self._most[tenant] = most
 
-    def today(self, tenant: str) -> int:
+    async def today(self, tenant: str) -> int:
         return self._database.read(lambda connection: _count(connection, tenant))
 
     async def spend(self, tenant: str, recipients: int) -> None:
-        """Count recipients before they are written to. EmailFault if they are too many."""
         most = self._most.get(tenant)
 
         def act(connection: apsw.Connection) -> bool:
             if most is not None and _count(connection, tenant) + recipients > most:
                 return False
-            connection.execute("DELETE FROM sent WHERE day < ?", (_day(),))
-            connection.execute(ADD, (tenant, _day(), recipients))
+            connection.execute("DELETE FROM sent WHERE day < ?", (today(),))
+            connection.execute(ADD, (tenant, today(), recipients))
             return True
 
         if not await self._database.write(act):
-            raise EmailFault("E_DAILY_LIMIT_EXCEEDED", f"the daily limit of {most:,} recipients is reached")
+            raise too_many(most)
 
     async def forget(self, tenant: str) -> None:
         self._most.pop(tenant, None)
@@ -54,10 +70,15 @@ class SentCounts:
         await self._database.close()
 
 
-def _day() -> int:
+def today() -> int:
+    """Days since 1970, UTC."""
     return int(time.time()) // DAY
 
 
+def too_many(most: int | None) -> EmailFault:
+    return EmailFault("E_DAILY_LIMIT_EXCEEDED", f"the daily limit of {most:,} recipients is reached")
+
+
 def _count(connection: apsw.Connection, tenant: str) -> int:
-    found = connection.execute(GET, (tenant, _day())).fetchone()
+    found = connection.execute(GET, (tenant, today())).fetchone()
     return int(found[0]) if found else 0

@@ -32,7 +32,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="hyperdrive",
-    one_node="Hyperdrive connection strings",
+    shared_file="hyperdrive",
     make=make,
     cloudflare="atoll.bindings.hyperdrive.cloudflare",
     config="atoll.bindings.hyperdrive.config",

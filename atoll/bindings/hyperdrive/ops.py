@@ -41,7 +41,7 @@ class Hyperdrive(Binding):
     Entry = HyperdriveEntry
 
     def __init__(self, services: Services, tcp: Tcp) -> None:
-        self.databases = NamedDatabases(services.settings.data / "hyperdrive.db", services.seals)
+        self.databases = NamedDatabases(services.place_of("hyperdrive"), services.seals)
         self._connections = DatabaseConnections(services.gate, services.holdings)
         tcp.divert(DOMAIN, self.open)
 

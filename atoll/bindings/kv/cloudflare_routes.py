@@ -76,7 +76,7 @@ class CloudflareKv:
 
     async def list(self, request: Request) -> Response:
         found = await self._store.namespaces(caller_of(request).tenant)
-        return paged(request, [namespace(name) for name, _ in found])
+        return await paged(request, found, lambda each: namespace(each[0]))
 
     async def create(self, request: Request) -> Response:
         title = (await read_v4(request, WantedTitle)).title
@@ -144,8 +144,10 @@ class CloudflareKv:
         parts = {part.name: part.content for part in await read_parts(request, MAX_FORM, 8)}
         if "value" not in parts:
             raise CloudflareRefusal(400, 10026, "the form has no part `value`")
-        told = parts.get("metadata", b"").decode("utf-8", "replace")
-        metadata = limits.checked_metadata(told or None)
+        told = parts.get("metadata", b"")
+        if len(told) > limits.MAX_METADATA:  # replacing what is not UTF-8 takes long
+            raise CloudflareRefusal(413, 10027, f"`metadata` has more than {limits.MAX_METADATA} bytes")
+        metadata = limits.checked_metadata(told.decode("utf-8", "replace") or None)
         await self._audit.note(caller_of(request), "kv.put", space.namespace, key.decode())
         await self._store.put(space, [(key, StoredValue(limits.checked_value(parts["value"]), metadata, expires_at))])
         return envelope(None)
@@ -185,7 +187,7 @@ def _value(entry: StoredValue, kind: str) -> dict[str, Any]:
     if kind == "json":
         try:
             shown["value"] = msgspec.json.decode(entry.value, type=msgspec.Raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise CloudflareRefusal(400, 10026, "a value is not JSON") from None
     if entry.metadata is not None:
         shown["metadata"] = msgspec.Raw(entry.metadata.encode())

@@ -35,6 +35,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="kv",
+    moved="atoll.bindings.kv.moving",
     make=make,
     cloudflare="atoll.bindings.kv.cloudflare",
     config="atoll.bindings.kv.config",

@@ -10,10 +10,10 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-import apsw
-
 from atoll.bindings.services import Seals
-from atoll.db.sqlite import Database, rows
+from atoll.db.known_rows import KnownRows
+from atoll.db.shared import opened
+from atoll.db.sqlite import Database
 from atoll.egress.client import ClientIdentity
 from atoll.egress.tls_ends import allow_half_close
 from atoll.errors import NetworkError, QuotaExceeded
@@ -21,8 +21,6 @@ from atoll.errors import NetworkError, QuotaExceeded
 PLACE = "mtls certificate"  # takes the place of a worker's id in what a secret is bound to
 MAX_CERTIFICATES = 100  # of one tenant: all of them are in memory
 MAX_CONTEXTS = 200  # certificates that are ready to be presented
-FIELDS = "tenant, name, sealed, issuer, serial, expires_at, created_at"
-PUT = f"INSERT OR REPLACE INTO certificates ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 class ClientCertificate(NamedTuple):
@@ -40,45 +38,41 @@ class UnusableCertificate(Exception):
 
 
 class ClientCertificates:
-    def __init__(self, path: Path, seals: Seals, ca_file: str) -> None:
-        migrations = resources.files("atoll.bindings.mtls_certificate") / "migrations"
-        self._database = Database(path, migrations=migrations)
+    """`place`: the file, or the database that several nodes share."""
+
+    def __init__(self, place: Path | Database, seals: Seals, ca_file: str) -> None:
+        self._database = opened(place, resources.files("atoll.bindings.mtls_certificate") / "migrations")
         self._seals = seals
         self._ca_file = ca_file
-        found = self._database.read(lambda c: rows(c, ClientCertificate, f"SELECT {FIELDS} FROM certificates"))
-        self._known = {(each.tenant, each.name): each for each in found}
+        self._known = KnownRows(self._database, "certificates", ClientCertificate)
         self._ready: dict[ClientCertificate, ClientIdentity] = {}  # the one used longest ago first
 
     def find(self, tenant: str, name: str) -> ClientCertificate | None:
-        return self._known.get((tenant, name))
+        return self._known.find(tenant, name)
 
     def of_tenant(self, tenant: str) -> list[ClientCertificate]:
-        return sorted(each for each in self._known.values() if each.tenant == tenant)
+        return self._known.of(tenant)
 
     async def add(self, tenant: str, name: str, certificate: str, key: str) -> ClientCertificate:
         """Raises UnusableCertificate and QuotaExceeded."""
-        if len(self.of_tenant(tenant)) >= MAX_CERTIFICATES:
-            raise QuotaExceeded(f"the tenant has {MAX_CERTIFICATES} client certificates")
         pem = f"{key.strip()}\n{certificate.strip()}\n"
         issuer, serial, expires_at = await asyncio.to_thread(_checked, certificate, pem)
         sealed = self._seals.seal(pem, tenant, PLACE, name)
         made = ClientCertificate(tenant, name, sealed, issuer, serial, expires_at, time.time_ns() // 1_000_000)
-        await self._write(PUT, made)
-        self._known[tenant, name] = made
-        return made
+        refused = QuotaExceeded(f"the tenant has {MAX_CERTIFICATES} client certificates")
+        return await self._known.put(made, self._known.most(MAX_CERTIFICATES, refused, tenant, name))
 
     async def delete(self, each: ClientCertificate) -> None:
-        self._known.pop((each.tenant, each.name), None)
         self._ready.pop(each, None)
-        await self._write("DELETE FROM certificates WHERE tenant = ? AND name = ?", (each.tenant, each.name))
+        await self._known.delete(each.tenant, each.name)
 
     async def seal_anew(self) -> None:
         """Seal every certificate with the newest root key."""
-        for each in list(self._known.values()):
-            pem = self._seals.open(each.sealed, each.tenant, PLACE, each.name)
-            fresh = each._replace(sealed=self._seals.seal(pem, each.tenant, PLACE, each.name))
-            await self._write(PUT, fresh)
-            self._known[each.tenant, each.name] = fresh
+        await self._known.change_all(self._sealed_anew)
+
+    def _sealed_anew(self, each: ClientCertificate) -> ClientCertificate:
+        pem = self._seals.open(each.sealed, each.tenant, PLACE, each.name)
+        return each._replace(sealed=self._seals.seal(pem, each.tenant, PLACE, each.name))
 
     async def identity(self, each: ClientCertificate) -> ClientIdentity:
         """The TLS context that presents a certificate, with the trust of the node. Raises NetworkError."""
@@ -94,12 +88,6 @@ class ClientCertificates:
                 del self._ready[next(iter(self._ready))]
         self._ready[each] = ready
         return ready
-
-    async def _write(self, sql: str, values: tuple[object, ...]) -> None:
-        def act(connection: apsw.Connection) -> None:
-            connection.execute(sql, values)
-
-        await self._database.write(act)
 
     async def close(self) -> None:
         await self._database.close()

@@ -32,7 +32,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="mtls_certificate",
-    one_node="client certificates",
+    shared_file="mtls_certificates",
     make=make,
     config="atoll.bindings.mtls_certificate.config",
     type_name="Fetcher",

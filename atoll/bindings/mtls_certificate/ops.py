@@ -33,8 +33,8 @@ class MtlsCertificate(Binding):
     Entry = MtlsEntry
 
     def __init__(self, services: Services, fetch: Fetch) -> None:
-        data = services.settings.data / "mtls_certificates.db"
-        self.certificates = ClientCertificates(data, services.seals, services.settings.ca_file)
+        place = services.place_of("mtls_certificates")
+        self.certificates = ClientCertificates(place, services.seals, services.settings.ca_file)
         fetch.partners.presents[self.kind] = self._identity
 
     def claim(self, tenant: str, entry: MtlsEntry) -> str:

@@ -25,8 +25,8 @@ from atoll.bindings.queue.limits import (
     checked_queue_name,
     refuse_one_more,
 )
-from atoll.bindings.queue.moving import Moved, WantedMove, move, target_of
 from atoll.bindings.queue.pulling import Pulling, PullSettings, pulled_dead_letters
+from atoll.bindings.queue.redelivery import Moved, WantedMove, move, target_of
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.clock import iso_time
 from atoll.errors import InvalidArgument
@@ -286,7 +286,7 @@ def _shown_message(message: Waiting) -> MessageAnswer:
     if message.type == "json":
         try:
             body = msgspec.json.decode(message.body, type=msgspec.Raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             pass
     elif message.type != "text":
         body = base64.b64encode(message.body).decode()

@@ -308,7 +308,7 @@ def read_said(answer: bytes) -> BatchAnswer:
     """The engine's result of a batch; untrusted, a worker may have forged it."""
     try:
         return msgspec.json.decode(answer, type=BatchAnswer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer(error) from None
 
 

@@ -46,6 +46,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="queue",
+    moved="atoll.bindings.queue.moving",
     make=make,
     cloudflare="atoll.bindings.queue.cloudflare",
     config="atoll.bindings.queue.config",

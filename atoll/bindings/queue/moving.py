@@ -1,48 +1,58 @@
-"""Moves messages to another queue: dead letters go back to where they came from, to be tried again.
-
-A message is stored in the other queue before it is deleted here, so a node that dies in between leaves it in both.
-"""
+"""Queues for `atoll migrate`. A message that a consumer had when its node ended waits again."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
-from atoll.api.refusals import ApiCode, Refused, bad_body
-from atoll.bindings.queue.store import NewMessage, Queue, QueueStore
+from atoll.manifests.moved import MovedPart, MovedTable
 
-MOST = 10_000  # messages of one request
-BATCH = 500
-BATCH_BYTES = 4 << 20
-HIDDEN_MS = 60_000  # a node that dies leaves the messages it was moving hidden for so long
-
-
-class WantedMove(msgspec.Struct, forbid_unknown_fields=True):
-    to: str
+FILE = "queues.db"
+FACTS = "id, tenant, name, {}, retention, dropped, created_at, bytes, pull, delay"
+MESSAGE = "seq, queue_id, id, type, body, sent_at, visible_at, attempts"
 
 
-class Moved(msgspec.Struct):
-    moved: int
+def put_queue(connection: Any, row: Sequence[Any]) -> None:
+    connection.execute(f"INSERT INTO queues ({FACTS.format('paused')}) VALUES ({', '.join('?' * 10)})", row)
+    connection.execute("INSERT OR IGNORE INTO queue_ids (id) VALUES (?)", row[:1])
 
 
-async def target_of(store: QueueStore, queue: Queue, name: str) -> Queue:
-    if name == queue.name:
-        raise bad_body(f"`to` is `{name[:80]}` itself", "name another queue")
-    found = await store.find(queue.tenant, name)
-    if found is None:
-        raise Refused(ApiCode.NOT_FOUND, f"there is no queue `{name[:80]}`", "GET /api/queues lists the queues")
-    return found
+def put_message(connection: Any, row: Sequence[Any]) -> None:
+    connection.execute(f"INSERT INTO messages ({MESSAGE}) VALUES ({', '.join('?' * 8)})", row)
 
 
-async def move(store: QueueStore, queue: Queue, target: Queue) -> int:
-    """Move the messages that are due and that no consumer has, oldest first; returns how many."""
-    moved = 0
-    while moved < MOST and (found := await store.pull(queue.id, BATCH, BATCH_BYTES, HIDDEN_MS)):
-        try:
-            await store.send(target.id, [NewMessage(each.type, each.body, 0) for each in found])
-        except BaseException:
-            now = store.now()
-            await store.settle_pulled(queue.id, (), [(each.seq, each.attempts, now) for each in found])
-            raise
-        await store.settle_pulled(queue.id, [(each.seq, each.attempts) for each in found], ())
-        moved += len(found)
-    return moved
+def put_seen(connection: Any, row: Sequence[Any]) -> None:
+    connection.execute("INSERT INTO seen (at) VALUES (?)", row)
+
+
+TABLES = (
+    MovedTable(
+        "queues",
+        FILE,
+        f"SELECT {FACTS.format('paused')} FROM queues ORDER BY id",
+        f"SELECT {FACTS.format('paused::int')} FROM queues WHERE NOT leaving ORDER BY id",
+        f"INSERT INTO queues ({FACTS.format('paused')}) OVERRIDING SYSTEM VALUE"
+        " VALUES ($1, $2, $3, $4::int::boolean, $5, $6, $7, $8, $9, $10)",
+        put_queue,
+        "queues.id",
+    ),
+    MovedTable(
+        "messages of queues",
+        FILE,
+        f"SELECT {MESSAGE} FROM messages ORDER BY seq",
+        f"SELECT {MESSAGE} FROM queue_messages WHERE queue_id IN (SELECT id FROM queues WHERE NOT leaving)"
+        " ORDER BY seq",
+        f"INSERT INTO queue_messages ({MESSAGE}) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        put_message,
+        "queue_messages.seq",
+    ),
+    MovedTable(
+        "clock of queues",
+        FILE,
+        "SELECT max(at) FROM seen HAVING count(*) > 0",
+        "SELECT at FROM queue_seen",
+        "INSERT INTO queue_seen (at) VALUES ($1)",
+        put_seen,
+    ),
+)
+PART = MovedPart(TABLES)

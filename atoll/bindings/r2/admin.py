@@ -306,7 +306,7 @@ def meta_of_headers(request: Request) -> ObjectMeta:
     custom = request.headers.get("x-atoll-metadata")
     try:
         fields = None if custom is None else msgspec.json.decode(custom.encode("latin-1"))
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise bad_body(
             "the header X-Atoll-Metadata is not JSON", 'write an object of strings, as {"by": "me"}'
         ) from None

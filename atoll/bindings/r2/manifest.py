@@ -90,6 +90,7 @@ def site(binding: Binding) -> object:
 MANIFEST = Manifest(
     kind="r2",
     one_node="R2 buckets",
+    holds=("r2/index.db", "SELECT count(*) FROM buckets"),
     make=make,
     cloudflare="atoll.bindings.r2.cloudflare",
     config="atoll.bindings.r2.config",

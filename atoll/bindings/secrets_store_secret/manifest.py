@@ -29,7 +29,7 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="secrets_store_secret",
-    one_node="secrets stores",
+    shared_file="secrets_stores",
     make=make,
     config="atoll.bindings.secrets_store_secret.config",
     type_name="SecretsStoreSecret",

@@ -33,7 +33,7 @@ class SecretsStoreSecret(Binding):
     Entry = StoreSecretEntry
 
     def __init__(self, services: Services) -> None:
-        self.stores = SecretsStores(services.settings.data / "secrets_stores.db", services.seals)
+        self.stores = SecretsStores(services.place_of("secrets_stores"), services.seals)
 
     def claim(self, tenant: str, entry: StoreSecretEntry) -> str:
         if not STORE_NAME.fullmatch(entry.store):

@@ -10,19 +10,16 @@ from typing import NamedTuple
 import apsw
 
 from atoll.bindings.services import Seals
-from atoll.db.sqlite import Database, rows
-from atoll.errors import QuotaExceeded
+from atoll.db.known_rows import KnownRows
+from atoll.db.shared import opened
+from atoll.db.sqlite import Database
+from atoll.errors import BindingRefused, QuotaExceeded
 
 PLACE = "secrets store "  # and the store: takes the place of a worker's id in what a secret is bound to
 # All of them are in memory. Cloudflare has one store with 100 secrets; a value has 1,024 bytes there.
 MAX_STORES = 20  # of one tenant
 MAX_SECRETS = 200  # of one store
-ALL_STORES = "SELECT tenant, name, created_at FROM stores"
-ALL = "SELECT tenant, store, name, sealed, comment, created_at, changed_at FROM secrets"
-PUT = (
-    "INSERT OR REPLACE INTO secrets (tenant, store, name, sealed, comment, created_at, changed_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+HAS_STORE = "SELECT 1 FROM stores WHERE tenant = ? AND name = ?"
 
 
 class SecretsStore(NamedTuple):
@@ -41,73 +38,77 @@ class StoredSecret(NamedTuple):
     changed_at: int
 
 
+class StoreGone(BindingRefused):
+    """The store was deleted while a secret was put into it."""
+
+    def __init__(self) -> None:
+        super().__init__("404 the secrets store was deleted at the same moment")
+
+
 class SecretsStores:
-    def __init__(self, path: Path, seals: Seals) -> None:
-        migrations = resources.files("atoll.bindings.secrets_store_secret") / "migrations"
-        self._database = Database(path, migrations=migrations)
+    """`place`: the file, or the database that several nodes share."""
+
+    def __init__(self, place: Path | Database, seals: Seals) -> None:
+        self._database = opened(place, resources.files("atoll.bindings.secrets_store_secret") / "migrations")
         self._seals = seals
-        stores = self._database.read(lambda connection: rows(connection, SecretsStore, ALL_STORES))
-        found = self._database.read(lambda connection: rows(connection, StoredSecret, ALL))
-        self._stores = {(each.tenant, each.name): each for each in stores}
-        self._secrets: dict[tuple[str, str], dict[str, StoredSecret]] = {key: {} for key in self._stores}
-        for each in found:
-            self._secrets[each.tenant, each.store][each.name] = each
+        self._stores = KnownRows(self._database, "stores", SecretsStore)
+        self._secrets = KnownRows(self._database, "secrets", StoredSecret, keys=3)
 
     # --- stores ---
 
     def has_store(self, tenant: str, store: str) -> bool:
-        return (tenant, store) in self._stores
+        return self.store(tenant, store) is not None
 
     def store(self, tenant: str, store: str) -> SecretsStore | None:
-        return self._stores.get((tenant, store))
+        return self._stores.find(tenant, store)
 
     def stores_of(self, tenant: str) -> list[SecretsStore]:
-        return sorted(each for each in self._stores.values() if each.tenant == tenant)
+        return self._stores.of(tenant)
 
     async def make_store(self, tenant: str, name: str) -> SecretsStore:
-        if len(self.stores_of(tenant)) >= MAX_STORES:
-            raise QuotaExceeded(f"the tenant has {MAX_STORES} secrets stores")
-        made = SecretsStore(tenant, name, _now())
-        self._stores[tenant, name] = made
-        self._secrets[tenant, name] = {}
-        await self._write("INSERT INTO stores (tenant, name, created_at) VALUES (?, ?, ?)", made)
-        return made
+        refused = QuotaExceeded(f"the tenant has {MAX_STORES} secrets stores")
+        return await self._stores.put(
+            SecretsStore(tenant, name, _now()), self._stores.most(MAX_STORES, refused, tenant, name)
+        )
 
     async def delete_store(self, tenant: str, name: str) -> None:
         """With its secrets."""
-        del self._stores[tenant, name]
-        del self._secrets[tenant, name]
-        await self._write("DELETE FROM stores WHERE tenant = ? AND name = ?", (tenant, name))
-        await self._write("DELETE FROM secrets WHERE tenant = ? AND store = ?", (tenant, name))
+
+        def secrets(connection: apsw.Connection) -> None:
+            connection.execute("DELETE FROM secrets WHERE tenant = ? AND store = ?", (tenant, name))
+
+        await self._stores.delete(tenant, name, also=secrets)
+        await self._secrets.delete(tenant, name)  # from memory: the rows are gone
 
     # --- secrets ---
 
     def find(self, tenant: str, store: str, name: str) -> StoredSecret | None:
-        return self._secrets.get((tenant, store), {}).get(name)
+        return self._secrets.find(tenant, store, name) if self.has_store(tenant, store) else None
 
     def secrets_of(self, tenant: str, store: str) -> list[StoredSecret]:
-        return sorted(self._secrets.get((tenant, store), {}).values())
+        return self._secrets.of(tenant, store)
 
     def value(self, each: StoredSecret) -> str:
         """Raises CannotOpen if the root key of the node is not the one it was sealed with."""
         return self._seals.open(each.sealed, each.tenant, PLACE + each.store, each.name)
 
     async def put(self, tenant: str, store: str, name: str, value: str, comment: str) -> StoredSecret:
-        """The store exists."""
-        known = self._secrets[tenant, store]
-        old = known.get(name)
-        if old is None and len(known) >= MAX_SECRETS:
-            raise QuotaExceeded(f"the store has {MAX_SECRETS} secrets")
+        """Raises StoreGone if the store was deleted meanwhile."""
+        old = self.find(tenant, store, name)
         sealed, now = self._seals.seal(value, tenant, PLACE + store, name), _now()
         made = StoredSecret(tenant, store, name, sealed, comment, now if old is None else old.created_at, now)
-        known[name] = made
-        await self._write(PUT, made)
-        return made
+        refused = QuotaExceeded(f"the store has {MAX_SECRETS} secrets")
+        fits = self._secrets.most(MAX_SECRETS, refused, tenant, store, name)
+
+        def check(connection: apsw.Connection) -> None:
+            if connection.execute(HAS_STORE, (tenant, store)).fetchone() is None:
+                raise StoreGone
+            fits(connection)
+
+        return await self._secrets.put(made, check)
 
     async def delete(self, tenant: str, store: str, name: str) -> None:
-        del self._secrets[tenant, store][name]
-        sql = "DELETE FROM secrets WHERE tenant = ? AND store = ? AND name = ?"
-        await self._write(sql, (tenant, store, name))
+        await self._secrets.delete(tenant, store, name)
 
     # --- all of it ---
 
@@ -117,17 +118,10 @@ class SecretsStores:
 
     async def seal_anew(self) -> None:
         """Seal every value with the newest root key."""
-        for secrets in self._secrets.values():
-            for each in list(secrets.values()):
-                sealed = self._seals.seal(self.value(each), each.tenant, PLACE + each.store, each.name)
-                secrets[each.name] = fresh = each._replace(sealed=sealed)
-                await self._write(PUT, fresh)
+        await self._secrets.change_all(self._sealed_anew)
 
-    async def _write(self, sql: str, values: tuple[object, ...]) -> None:
-        def act(connection: apsw.Connection) -> None:
-            connection.execute(sql, values)
-
-        await self._database.write(act)
+    def _sealed_anew(self, each: StoredSecret) -> StoredSecret:
+        return each._replace(sealed=self._seals.seal(self.value(each), each.tenant, PLACE + each.store, each.name))
 
     async def close(self) -> None:
         await self._database.close()

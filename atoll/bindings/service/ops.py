@@ -31,6 +31,7 @@ from atoll.bindings.service.target import (
 )
 from atoll.bindings.services import InnerRequest, Services
 from atoll.errors import InvalidArgument
+from atoll.nesting import MAX_LEVELS, is_too_deep
 from atoll.wire.generated import Event
 from atoll.workers import WORKER_NAME, Grant, Version
 
@@ -60,6 +61,8 @@ class Service(Binding):
             entry.entrypoint = None
         if entry.entrypoint is not None and not IDENTIFIER.fullmatch(entry.entrypoint):
             raise InvalidArgument(f"`entrypoint` is {entry.entrypoint[:80]!r}, which is not a valid export name")
+        if is_too_deep(entry.props):
+            raise InvalidArgument(f"`props` is nested more than {MAX_LEVELS} levels deep")
         resource = entry.encode()
         if len(resource) > MAX_PROPS:
             raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")

@@ -68,7 +68,7 @@ def export_of(name: str) -> ServiceTarget:
         raise InvalidArgument(f"`props` is larger than {MAX_PROPS >> 10} KB")
     try:
         target = msgspec.json.decode(name[len(EXPORT) :], type=OwnExport)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise InvalidArgument("the name of an export is malformed") from None
     checked_export(target)
     return ServiceTarget("", target.entrypoint, target.props)

@@ -12,8 +12,9 @@ from atoll.control.access.reserved import Reservations
 from atoll.control.access.sessions import Sessions
 from atoll.control.access.tenants import Tenants
 from atoll.control.access.tokens import Tokens
-from atoll.db.shared import SharedDatabase, Touched
+from atoll.db.shared import SharedDatabase
 from atoll.db.sqlite import Database
+from atoll.db.touched import Touched
 
 
 class Access:

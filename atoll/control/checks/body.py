@@ -23,6 +23,7 @@ from atoll.control.checks.extended import list_of, with_fields
 from atoll.control.checks.rollback import WantedRollback
 from atoll.egress.rules import parse_rules
 from atoll.manifests.every import triggers
+from atoll.nesting import MAX_LEVELS, is_too_deep
 from atoll.workers import WORKER_NAME, EgressRules, Isolation, Json, Limits, Switches
 
 MAX_MODULES = 1_000
@@ -175,6 +176,9 @@ def checked_env(env: Mapping[str, Json]) -> dict[str, Json]:
     for name, value in env.items():
         if not IDENTIFIER.fullmatch(name) or len(name) > MAX_PATH:
             raise bad_body(f"`env` has a variable named {name[:80]!r}", "use letters, digits, _ and $, no digit first")
+        if is_too_deep(value):
+            hint = "put deep values into a module"
+            raise bad_body(f"`env.{name}` is nested more than {MAX_LEVELS} levels deep", hint)
         size = len(value.encode()) if isinstance(value, str) else len(msgspec.json.encode(value))
         if size > MAX_VAR_BYTES:
             raise Refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from atoll.control.deploy.deployer import Deployer
 from atoll.control.store.workers import Deployment
 
 NO_ROUTE, ROUTE_TAKEN, NO_DOMAIN = 10022, 10020, 100117
+SEARCHED_AT_ONCE = 200  # routes or domains whose ids are computed, before other tasks get a turn
 ZONES = "zones"  # the label of a worker with the zones of its domains, as they were sent
 
 
@@ -62,20 +64,22 @@ class HostsOfAccount:
         workers = self._deployer.all(caller_of(request).tenant)
         return [(text, each) for each in workers for text in each.routes if ("/" not in text) is domains]
 
-    def _found(self, request: Request) -> tuple[str, Deployment]:
+    async def _found(self, request: Request) -> tuple[str, Deployment]:
         wanted = request.path_params["route"]
-        for pattern, worker in self._all(request, domains=False):
+        for number, (pattern, worker) in enumerate(self._all(request, domains=False)):
             if route_of(pattern, worker.name)["id"] == wanted:
                 return pattern, worker
+            if number % SEARCHED_AT_ONCE == SEARCHED_AT_ONCE - 1:  # a tenant may have thousands
+                await asyncio.sleep(0)
         raise CloudflareRefusal(404, NO_ROUTE, f"there is no route {wanted[:80]!r} in this account")
 
     # Routes
 
     async def list(self, request: Request) -> Response:
-        return paged(request, [route_of(text, each.name) for text, each in self._all(request, domains=False)])
+        return await paged(request, self._all(request, domains=False), lambda found: route_of(found[0], found[1].name))
 
     async def show(self, request: Request) -> Response:
-        pattern, worker = self._found(request)
+        pattern, worker = await self._found(request)
         return envelope(route_of(pattern, worker.name))
 
     async def add(self, request: Request) -> Response:
@@ -86,7 +90,7 @@ class HostsOfAccount:
         return await self._put(request, pattern, wanted.script, "")
 
     async def change(self, request: Request) -> Response:
-        (before, worker), wanted = self._found(request), await read_v4(request, SentRoute)
+        (before, worker), wanted = await self._found(request), await read_v4(request, SentRoute)
         script = wanted.script or worker.name
         if script != worker.name:
             await self._without(request, worker, before)
@@ -94,7 +98,7 @@ class HostsOfAccount:
         return await self._put(request, with_path(wanted.pattern), script, before)
 
     async def remove(self, request: Request) -> Response:
-        pattern, worker = self._found(request)
+        pattern, worker = await self._found(request)
         await self._without(request, worker, pattern)
         return envelope({"id": request.path_params["route"]})
 
@@ -122,24 +126,26 @@ class HostsOfAccount:
         cert = {"cert_id": hashed(f"certificate {host}"), "enabled": True, "previews_enabled": False}
         return domain_of(host, worker.name) | cert | usual | zones.get(host, {})
 
-    def _found_domain(self, request: Request) -> tuple[str, Deployment]:
+    async def _found_domain(self, request: Request) -> tuple[str, Deployment]:
         wanted = request.path_params["domain"]
-        for host, worker in self._all(request, domains=True):
+        for number, (host, worker) in enumerate(self._all(request, domains=True)):
             if domain_of(host, worker.name)["id"] == wanted:
                 return host, worker
+            if number % SEARCHED_AT_ONCE == SEARCHED_AT_ONCE - 1:
+                await asyncio.sleep(0)
         raise CloudflareRefusal(404, NO_DOMAIN, f"there is no custom domain {wanted[:80]!r} in this account")
 
     async def domains(self, request: Request) -> Response:
         asked = request.query_params
         found = [
-            self._shown(host, worker)
+            (host, worker)
             for host, worker in self._all(request, domains=True)
             if asked.get("hostname", host) == host and asked.get("service", worker.name) == worker.name
         ]
-        return paged(request, found)
+        return await paged(request, found, lambda each: self._shown(*each))
 
     async def domain(self, request: Request) -> Response:
-        return envelope(self._shown(*self._found_domain(request)))
+        return envelope(self._shown(*await self._found_domain(request)))
 
     async def add_domain(self, request: Request) -> Response:
         wanted, caller = await read_v4(request, SentDomain), caller_of(request)
@@ -160,6 +166,6 @@ class HostsOfAccount:
         return envelope(self._shown(host, found))
 
     async def remove_domain(self, request: Request) -> Response:
-        host, worker = self._found_domain(request)
+        host, worker = await self._found_domain(request)
         await self._without(request, worker, host)
         return envelope(None)

@@ -43,7 +43,7 @@ class AccountsApi:
         return envelope(found | ({"expires_on": iso_time(caller.expires_at)} if caller.expires_at else {}))
 
     async def accounts(self, request: Request) -> Response:
-        return paged(request, self._accounts.of(caller_of(request)), usual=20)
+        return await paged(request, self._accounts.of(caller_of(request)), usual=20)
 
     async def account(self, request: Request) -> Response:
         caller = caller_of(request)
@@ -54,14 +54,14 @@ class AccountsApi:
             {"id": hashed(f"membership {each['id']}"), "status": "accepted", "account": each}
             for each in self._accounts.of(caller_of(request))
         ]
-        return paged(request, found, usual=20)
+        return await paged(request, found, usual=20)
 
     async def zones(self, request: Request) -> Response:
         """wrangler asks for the zone of a route before it sets the route. Every host has one here: whether a tenant may
         route the host is decided when the route is set."""
         caller, name = caller_of(request), request.query_params.get("name", "").lower()
         if not name:
-            return paged(request, [])
+            return await paged(request, [])
         if len(name) > 255 or not HOST.fullmatch(name):
             raise CloudflareRefusal(400, 10026, f"`name` is {name[:80]!r}, which is not a host")
         zone = {
@@ -70,7 +70,7 @@ class AccountsApi:
             "status": "active",
             "account": {"id": account_id(caller.tenant), "name": caller.tenant},
         }
-        return paged(request, [zone])
+        return await paged(request, [zone])
 
     async def subdomain(self, request: Request) -> Response:
         return envelope({"subdomain": caller_of(request).tenant})

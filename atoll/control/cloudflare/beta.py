@@ -90,7 +90,7 @@ class BetaWorkers:
         ]
 
     async def list(self, request: Request) -> Response:
-        return paged(request, [self._shown(each) for each in self._deployer.all(caller_of(request).tenant)])
+        return await paged(request, self._deployer.all(caller_of(request).tenant), self._shown)
 
     async def show(self, request: Request) -> Response:
         return envelope(self._shown(find_worker(self._deployer, request)))
@@ -122,6 +122,7 @@ class BetaWorkers:
     async def _wanted(self, request: Request) -> WantedWorker:
         wanted = await read_v4(request, self._shape, limit=MAX_LABELS)
         assert isinstance(wanted, WantedWorker)
+        self._labels.refuse_deep({name: getattr(wanted, name) for name in OF_WORKER})
         if wanted.tags is not UNSET:
             refuse_many("tags", wanted.tags, MAX_TAGS)
         return wanted

@@ -89,6 +89,7 @@ class BetaVersions:
         worker, caller = find_worker(self._deployer, request), caller_of(request)
         form, modules = await read_json_upload(request, 2 * self._max_body)
         metadata = form.metadata
+        self._labels.refuse_deep(metadata)
         for field in of_workers():
             present = [{"service": each.service} for each in worker.version.triggers.get(field, ())]
             metadata.setdefault(field, present)

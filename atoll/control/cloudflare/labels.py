@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from atoll.api.refusals import bad_body
 from atoll.control.store.workers import Deployment, WorkerStore
+from atoll.nesting import MAX_LEVELS, is_too_deep
 
 MAX_LABELS = 64 << 10
 OF_WORKER = ("logpush", "tags", "observability", "subdomain", "previews_base_config")
@@ -33,6 +35,12 @@ class Labels:
         text = self._store.labels(worker.id, version_id)
         found: dict[str, Any] = msgspec.json.decode(text) if text else {}
         return found
+
+    @staticmethod
+    def refuse_deep(labels: Mapping[str, Any]) -> None:
+        """Before anything is changed."""
+        if is_too_deep(labels):
+            raise bad_body(f"the body is nested more than {MAX_LEVELS} levels deep")
 
     async def put(self, worker: Deployment, labels: Mapping[str, Any], version_id: str = "") -> None:
         await self._store.set_labels(worker.id, version_id, msgspec.json.encode(labels).decode())

@@ -67,7 +67,7 @@ class ScriptsApi:
             raise CloudflareRefusal(404, code, f"there is no worker {name[:80]!r} in this account") from None
 
     async def list(self, request: Request) -> Response:
-        return paged(request, [views.script(each) for each in self._deployer.all(caller_of(request).tenant)])
+        return await paged(request, self._deployer.all(caller_of(request).tenant), views.script)
 
     async def put(self, request: Request) -> Response:
         caller, name = caller_of(request), request.path_params["script"]

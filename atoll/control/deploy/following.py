@@ -9,7 +9,7 @@ from typing import Final
 from atoll.control.deploy.deployer import Deployer
 from atoll.control.store.deployment_rows import DeployedShare
 from atoll.control.store.version_rows import Deployment
-from atoll.db.shared import Touched
+from atoll.db.touched import Touched
 from atoll.router import BadPattern, RouteTaken
 
 log = logging.getLogger("atoll.control")

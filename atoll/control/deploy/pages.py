@@ -11,6 +11,7 @@ from atoll.assets.rules import NO_WORKER, AssetRules, BadAssets, check_rules
 from atoll.control.checks.body import DeployBody
 from atoll.control.store.asset_rows import table_of
 from atoll.control.store.workers import Deployment, WorkerStore
+from atoll.offload.threads import in_thread
 from atoll.workers import Version
 
 
@@ -38,7 +39,8 @@ async def with_assets(draft: Deployment, body: DeployBody, store: WorkerStore) -
         if version.main == NO_WORKER and body.assets is None:
             raise bad_body("the worker would have neither code nor assets", "send `script`, or delete the worker")
         return replace(draft, version=replace(version, assets=None))
-    return replace(draft, version=replace(version, assets=table_of(version, rules, files)))
+    table = await in_thread(table_of, version, rules, files)  # _headers and _redirects may be large
+    return replace(draft, version=replace(version, assets=table))
 
 
 def _refuse_bad(rules: AssetRules) -> None:

@@ -14,7 +14,7 @@ from atoll.api.refusals import ApiCode, Refused
 from atoll.api.routes import Route
 from atoll.control.store.version_rows import Deployment
 from atoll.errors import StartError
-from atoll.manifests.every import manifests, on_one_node, trigger_kinds
+from atoll.manifests.every import on_one_node, trigger_kinds
 from atoll.workers import Version
 
 log = logging.getLogger("atoll")
@@ -38,7 +38,6 @@ def uses_of(version: Version, refused: Mapping[str, str]) -> list[str]:
     """What a version uses of the refused kinds, in words."""
     kinds = [grant.kind for grant in version.grants.values()]
     kinds += [trigger_kinds()[field] for field, entries in version.triggers.items() if entries]
-    kinds += [kind for kind, manifest in manifests().items() if manifest.used_by and manifest.used_by(version)]
     return sorted({refused[kind] for kind in kinds if kind in refused})
 
 

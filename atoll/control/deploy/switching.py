@@ -318,6 +318,11 @@ class Switching(Deployed):
             if each.version not in kept:
                 self._checker.retire(each.version)
 
+    async def bring_files(self, tenant: str, places: Sequence[str]) -> None:
+        """Fetch those assets that are not on this node. Raises StorageFailed."""
+        if self._files is not None:
+            await self._files.bring_all(tenant, places)
+
     async def _keep_files(self, stored: Deployment) -> None:
         """A version with assets is stored: its files are kept, and files that no version names are collected."""
         if self._files is not None and stored.version.assets is not None:

@@ -75,6 +75,7 @@ class BundlesApi:
                     yield await self._store.piece(module.row, column, start, min(CHUNK, size - start))
                 yield _padding(size)
         if files is not None:
+            await self._deployer.bring_files(found.version.tenant, [place for _, _, place in files.contents])
             yield _head(FILE_LIST, len(files.text)) + files.text + _padding(len(files.text))
             pieces = file_pieces(files)
             while (piece := await asyncio.to_thread(next, pieces, None)) is not None:

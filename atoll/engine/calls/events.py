@@ -63,7 +63,7 @@ def read_thrown(body: bytes) -> ThrownError:
     """Read the description of an exception."""
     try:
         thrown = msgspec.json.decode(body, type=ThrownError)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ThrownError(message="an exception that cannot be read")
     if thrown.own is not None and len(thrown.own) > MAX_OWN:
         thrown.own = None

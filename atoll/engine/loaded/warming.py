@@ -112,5 +112,5 @@ def read(path: Path) -> list[str]:
     """The worker ids in the file; none if it is missing or invalid."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=list[str])[:REMEMBERED]
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []

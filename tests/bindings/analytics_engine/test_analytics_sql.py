@@ -151,3 +151,27 @@ async def test_the_oldest_points_make_room_and_old_ones_are_deleted(tmp_path: Pa
         await again.search(lambda connection: None)
     assert found_again.points == before - 1
     await again.close()
+
+
+def of_names(text: str) -> str:
+    """A query of few characters: `b` stands for 18,000."""
+    return f"SELECT '{'a' * 3_000}' a, concat(a, a, a, a, a, a) b{text}"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        of_names("".join(f", b c{number}" for number in range(600))),
+        "SELECT*FROM(" * 50 + of_names("".join(f", b c{number}" for number in range(9))) + ")" * 50,
+        of_names(" GROUP BY " + ",".join(["b"] * 3_000)),
+        of_names(" ORDER BY " + ",".join(["b"] * 3_000)),
+        of_names(", CASE " + "WHEN b THEN b " * 400 + "END"),
+        of_names(", b IN (" + ",".join(["b"] * 3_000) + ")"),
+    ],
+    ids=["items", "levels", "groups", "orders", "cases", "lists"],
+)
+async def test_a_query_whose_names_stand_for_megabytes_is_refused(points: DataPoints, sql: str) -> None:
+    began = time.process_time()
+    with pytest.raises(QueryError, match=r"too much SQL|too long"):
+        await run(points, "t", sql)
+    assert time.process_time() - began < 0.5

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from atoll.api.cloudflare import account_id
 from tests.cli.dev_session import Dev
 from tests.cli.test_projects import run
 from tests.e2e.test_packages import bundle
@@ -258,3 +259,38 @@ def test_a_token_that_may_only_read_reads_rows_and_runs_nothing_else(tmp_path: P
         assert send(reader, "/api/d1/books/read", {"sql": "DELETE FROM t"}).status == 400
     finally:
         assert node.stop() == 0
+
+
+def test_parameters_of_megabytes_are_checked_and_carried_on(atoll: Atoll) -> None:
+    """A job process checks a large body: decoding millions of values would make other tenants wait."""
+    ask(atoll, "POST", "", {"name": "large"})
+    [answer] = query(atoll, "large", "SELECT length(?) AS n", [[7] * 600_000])
+    assert answer["results"] == [{"n": 600_000}]
+    for wrong, told in (
+        ({"sql": "SELECT 1", "params": [[["x"]]] * 60_000}, "$.params[0][0]"),
+        ({"sql": ["SELECT 1"] * 60_000}, "$.sql"),
+        ({"sql": "SELECT 1", "parms": [1] * 200_000}, "unknown field"),
+    ):
+        refused = ask(atoll, "POST", "/large/query", wrong)
+        assert refused.status == 400 and told in refused.json["error"]["message"], refused.text[:300]
+    text = "é" * 200_000
+    assert query(atoll, "large", f"SELECT length('{text}') AS n")[0]["results"] == [{"n": 200_000}]
+
+
+def test_a_batch_of_large_answers_is_bounded_as_a_whole(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "batched"})
+    token = atoll.control("POST", "/api/tokens", {"name": "v4", "scopes": ["admin"]}).json["token"]
+    path = f"/client/v4/accounts/{account_id('default')}/d1/database/batched/query"
+
+    def batch(sql: str, count: int) -> Answer:
+        body = json.dumps({"batch": [{"sql": sql}] * count}).encode()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        return atoll.request("POST", f"localhost:{atoll.port}", path, body, headers)
+
+    large = "SELECT hex(zeroblob(900000)) AS v"
+    assert len(batch(large, 3).json["result"]) == 3
+    refused = batch(large, 20)
+    assert refused.status == 400 and "larger than 16 MB together" in refused.text, refused.text[:300]
+    assert batch("SELECT 1", 100).json["success"] is True
+    many = batch("SELECT 1", 101)
+    assert many.status == 400 and "$.batch" in many.text

@@ -16,9 +16,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from atoll.bindings.email.receiver import unstuffed
 from tests.bindings.email.conftest import MailNode
 from tests.npm import NoRegistry, install
-from tests.running import Atoll
+from tests.running import Atoll, free_port
 
 ATOLL = str(Path(sys.executable).parent / "atoll")
 PROJECT = Path(__file__).parent / "project"
@@ -51,6 +52,15 @@ export default {
     }
   },
 };
+"""
+
+REACHES = """
+import { connect } from "cloudflare:sockets";
+const said = (error) => error.message;
+export default { async fetch() {
+  const told = await connect("localhost:PORT").opened.catch(said);
+  return new Response([told, await fetch("http://127.0.0.1:PORT/").catch(said)].join("\\n"));
+} };
 """
 
 
@@ -256,3 +266,42 @@ def test_postal_mime_and_mimetext_work(node: MailNode, tmp_path: Path) -> None:
     sent = node.smtp.messages[-1]
     assert sent.rcpt_tos == ["ada@example.com"] and isinstance(sent.content, bytes)
     assert b"In-Reply-To: <7@example.com>" in sent.content and "You wrote Hällo with 0 files".encode() in sent.content
+
+
+@pytest.mark.parametrize(
+    "text", [b"a\r\n..b\r\n...\r\nc" * 40_000, b"\r\n" * 400_000, b"\r\n.." * 300_000, b"x" * 900_000]
+)
+async def test_a_message_is_read_in_steps_and_not_changed(text: bytes) -> None:
+    whole = bytearray(b"\r\n" + text)
+    assert await unstuffed(whole) == bytes(whole).replace(b"\r\n.", b"\r\n")[2:]
+    for bare in (b"\n", b"\r"):
+        assert await unstuffed(whole + b"\r\n" + bare + b"x") is None
+
+
+def test_thousands_of_commands_in_a_packet_leave_turns_to_others(node: MailNode) -> None:
+    """Answered all the same, in order."""
+    with smtp(node) as client:
+        client.ehlo("me")
+        assert client.sock is not None
+        client.sock.sendall(b"RSET\r\n" * 5_000 + b"VRFY x\r\n")
+        said = b""
+        while not said.endswith(b"500 5.5.2 unknown command\r\n"):
+            said += client.sock.recv(1 << 16)
+        assert said.count(b"250 2.0.0 ok\r\n") == 5_000
+
+
+def test_a_worker_cannot_deliver_mail_to_the_listener_of_the_node(tmp_path: Path) -> None:
+    """What listens there takes mail of anybody for every tenant: a mail server stands in front. It does not matter that
+    the operator lets workers reach this machine."""
+    listen = free_port()
+    node = Atoll(
+        tmp_path, engines=1, email_listen=f"127.0.0.1:{listen}", email_routes="@a.example=default/inbox",
+        egress_allow="127.0.0.1",
+    )  # fmt: skip
+    node.start()
+    try:
+        node.deploy("reach", REACHES.replace("PORT", str(listen)))
+        told = node.get("reach").text
+        assert told.count("on the port of this node") == 2, told
+    finally:
+        assert node.stop() == 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from atoll.bindings.email.relay import smtp_pieces
+from atoll.bindings.email.relay import PIECE, smtp_pieces
 from tests.bindings.email.conftest import MailNode
 from tests.bindings.email.smtp_server import PASSWORD, SmtpServer
 from tests.certificates import make_authority, make_certificate, require_openssl
@@ -235,3 +235,12 @@ def test_no_message_can_end_early_and_smuggle_commands() -> None:
         assert sent.count(b"\n") == sent.count(b"\r\n") == sent.count(b"\r")
     long = (b"." * 1000 + b"\r\n") * 400
     assert b"".join(smtp_pieces(long)) == (b"." * 1001 + b"\r\n") * 400 + b".\r\n"
+
+
+@pytest.mark.parametrize("content", [b"\r" * (1 << 20), b"\r\n" * (1 << 19), b"\n." * (1 << 19), b"x" * (1 << 20)])
+def test_no_message_makes_a_piece_without_bound(content: bytes) -> None:
+    """A piece is what is converted and written before others get a turn."""
+    pieces = list(smtp_pieces(content))
+    assert len(pieces) >= 8 and max(map(len, pieces)) <= 4 * PIECE
+    plain = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\r\n").replace(b"\r\n.", b"\r\n..")
+    assert b"".join(pieces) == plain + (b".\r\n" if plain.endswith(b"\r\n") else b"\r\n.\r\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atoll.bindings.queue import moving
+from atoll.bindings.queue import redelivery
 from atoll.bindings.queue.store import NewMessage, QueueOverQuota, QueueStore
 from tests.bindings.queue.test_queue_store import Opened
 from tests.bindings.queue.test_queue_store import opened as opened  # the fixture: every backend
@@ -31,7 +31,7 @@ async def test_messages_move_in_order_with_their_types_and_bodies(store: QueueSt
         await store.send(dead.id, [NewMessage("v8", body, None) for body in bodies[first : first + 100]])
     await store.send(dead.id, [NewMessage("text", b"later", 600)])
     before = await store.total("acme")
-    assert await moving.move(store, dead, jobs) == 1_200
+    assert await redelivery.move(store, dead, jobs) == 1_200
     found = []
     after = 0
     while some := await store.peek(jobs.id, after, 100):
@@ -48,7 +48,7 @@ async def test_messages_that_do_not_fit_stay_and_are_due_at_once(store: QueueSto
     await store.send(dead.id, [NewMessage("text", b"x" * 100, None)])
     store.bound("acme", await store.total("acme"))  # a message is in both queues for a moment
     with pytest.raises(QueueOverQuota):
-        await moving.move(store, dead, jobs)
+        await redelivery.move(store, dead, jobs)
     assert (await store.depth(dead.id)).waiting == 1 and (await store.depth(jobs.id)).waiting == 0
 
 

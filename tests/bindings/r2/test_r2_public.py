@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,24 @@ def test_cors_rules_are_set_with_boto3_and_hold_on_both_hosts(atoll: Atoll, s3: 
 def test_cors_rules_that_are_wrong(rule: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         checked_cors(Cors([CorsRule(**rule)]))
+
+
+def test_a_preflight_cannot_be_made_costly_by_the_rules_of_a_bucket() -> None:
+    """Anybody may send one, and it compares each header that it announces with those of every rule."""
+    for many in (
+        [CorsRule(["*"], ["PUT"], [f"x{number}*" for number in range(50)]) for _ in range(3)],
+        [CorsRule(["*"], ["PUT"], ["x" * 300] * 100) for _ in range(3)],
+    ):
+        with pytest.raises(InvalidArgument):
+            checked_cors(Cors(many))
+    cors = checked_cors(Cors([CorsRule(["*"], ["PUT"], [f"x{number}" for number in range(99)])] * 50))
+    names = ", ".join([*(f"X{number}" for number in range(99)), "other"])
+    asked = {"origin": "https://a.example", "access-control-request-method": "PUT"}
+    began = time.process_time()
+    assert allowed([cors], asked | {"access-control-request-headers": names}) is None
+    assert time.process_time() - began < 0.05
+    fitting = allowed([cors], asked | {"access-control-request-headers": "X1, x98"})
+    assert fitting is not None and fitting["access-control-allow-headers"] == "x1, x98"
 
 
 def test_the_parts_of_an_origin_around_a_star_do_not_overlap() -> None:

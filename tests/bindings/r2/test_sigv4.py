@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import calendar
 import hashlib
@@ -18,6 +19,7 @@ from atoll.bindings.r2.s3.sigv4 import (
     Signature,
     SignedRequest,
     chunk_signature,
+    read_query,
     read_signature,
     signing_key,
     trailer_signature,
@@ -167,3 +169,86 @@ async def test_documents_of_strangers_are_read_with_care() -> None:
         with pytest.raises(S3Fault) as caught:
             await read_document(bad, "Delete", "Object")
         assert caught.value.reason == "MalformedXML"
+
+
+# Before a signature is verified nobody is known, so a stranger must not be able to make it costly
+
+
+def authorized(names: str) -> SignedRequest:
+    before, mark, _ = HEADERS["authorization"].partition("SignedHeaders=")
+    shown = f"{before}{mark}{names},Signature={'0' * 64}"
+    return VECTOR._replace(headers={**HEADERS, "a": "x " * 20_000, "authorization": shown})
+
+
+@pytest.mark.parametrize("names", [";".join(["a"] * 10_000), "host;a;A", ";".join(f"h{n}" for n in range(401))])
+def test_a_header_that_is_signed_many_times_is_not_copied_for_each(names: str) -> None:
+    with pytest.raises(S3Fault) as caught:
+        read_signature(authorized(f"x-amz-content-sha256;x-amz-date;{names}"), AT)
+    assert caught.value.reason == "AuthorizationHeaderMalformed"
+
+
+def test_a_link_cannot_name_a_header_many_times_either() -> None:
+    link = {
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": "AK/20130524/auto/s3/aws4_request",
+        "X-Amz-Date": "20130524T000000Z", "X-Amz-Expires": "60", "X-Amz-SignedHeaders": "host;" + "a;" * 5_000,
+        "X-Amz-Signature": "0" * 64,
+    }  # fmt: skip
+    query = [(name.encode(), value.encode()) for name, value in link.items()]
+    with pytest.raises(S3Fault, match="twice"):
+        read_signature(SignedRequest("GET", b"/b/k", query, {"host": "h", "a": "x" * 100_000}), AT)
+
+
+def test_a_query_of_thousands_of_parameters_is_refused() -> None:
+    assert len(read_query(b"&".join([b"a=b"] * 200))) == 200
+    with pytest.raises(S3Fault, match="more than 200"):
+        read_query(b"&".join([b"a"] * 201))
+
+
+def test_spaces_in_signed_headers_count_once() -> None:
+    headers = {**HEADERS, "range": "  bytes=0-9 \t "}
+    assert check(VECTOR._replace(headers=headers)).access_key
+
+
+async def test_many_small_chunks_leave_turns_to_others() -> None:
+    """A packet may hold thousands of chunks of one byte."""
+    data = b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n"
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.ensure_future(count())
+    assert await decoded(signed_as("STREAMING-UNSIGNED-PAYLOAD-TRAILER"), data, len(data)) == b"x" * 5_000
+    others.cancel()
+    assert turns > 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<Delete>" + b"<Object/>" * 300_000 + b"</Delete>",
+        b"<Delete>" + b"<a>" * 1_000_000,
+        b"<Delete " + b"".join(b'a%d="" ' % number for number in range(40_000)) + b"/>",
+        b"<Delete " + b"".join(b"a%d='' " % number for number in range(40_000)) + b"/>",
+        b"<Delete><Object>" + b"<Key/>" * 51 + b"</Object></Delete>",
+    ],
+    ids=["elements", "levels", "attributes", "attributes in single quotes", "fields"],
+)
+async def test_a_document_of_very_many_parts_is_refused(body: bytes) -> None:
+    with pytest.raises(S3Fault) as caught:
+        await read_document(body, "Delete", "Object")
+    assert caught.value.reason == "MalformedXML"
+
+
+async def test_the_largest_usual_documents_are_read() -> None:
+    part = b'<Part><PartNumber>%d</PartNumber><ETag>"%032x"</ETag><ChecksumSHA256>%b</ChecksumSHA256></Part>'
+    checksum = base64.b64encode(bytes(32))
+    parts = b"".join(part % (number, number, checksum) for number in range(1, 10_001))
+    found = await read_document(b"<CompleteMultipartUpload>%b</CompleteMultipartUpload>" % parts,
+                                "CompleteMultipartUpload", "Part")  # fmt: skip
+    assert len(found) == 10_000 and found[-1]["PartNumber"] == "10000"
+    objects = b"<Object><Key>%b</Key><VersionId/></Object>" % (b"k" * 1_024) * 1_000
+    assert len(await read_document(b"<Delete>%b</Delete>" % objects, "Delete", "Object")) == 1_000

@@ -10,10 +10,12 @@ from atoll.bindings.analytics_engine.sql.reading import CLAUSES, RESERVED, Expre
 from atoll.bindings.analytics_engine.sql.tokens import QueryError
 
 MAX_ROWS = 10_000
+MAX_SQL = 100_000  # characters for SQLite: a name stands for a whole expression, and may be used in every item
 COLUMNS = {
     "dataset": STRING, "timestamp": TIME, "_sample_interval": SMALL, "index1": STRING,
     **{f"blob{n}": STRING for n in range(1, 21)}, **{f"double{n}": FLOAT for n in range(1, 21)},
 }  # fmt: skip
+TOO_LONG = "the query means too much SQL: an expression that has a name is repeated wherever the name is used"
 FORMATS = {"JSON": "JSON", "JSONEACHROW": "JSONEachRow", "TABSEPARATED": "TabSeparated"}
 
 
@@ -76,6 +78,8 @@ class QueryReader(ExpressionReader):
         order = " ORDER BY " + ", ".join(self._keys(ordered=True)) if self._word("ORDER", "BY") else ""
         limit = self._limit(is_outer)
         self._scopes.pop()
+        if sum(len(item.sql) for _, item in items) + sum(map(len, (source, where, group, having, order))) > MAX_SQL:
+            raise QueryError(TOO_LONG)
         shown = ", ".join(f"{_shown(item) if is_outer else item.sql} AS {quoted(name)}" for name, item in items)
         sql = f"SELECT {distinct}{shown}{f' FROM {source}' if source else ''}{where}{group}{having}{order}{limit}"
         return Selected(sql, {name: item.type for name, item in items})
@@ -109,6 +113,7 @@ class QueryReader(ExpressionReader):
     def _items(self, columns: dict[str, str]) -> list[tuple[str, Expr]]:
         items: list[tuple[str, Expr]] = []
         named: dict[str, Expr] = {}
+        size = 0
         self._scopes.append((columns, named))
         while True:
             if self._sign("*"):
@@ -121,6 +126,9 @@ class QueryReader(ExpressionReader):
                     name = self._name("a name")
                 named[name] = item
                 items.append((name, item))
+            size += len(items[-1][1].sql)
+            if size > MAX_SQL:
+                raise QueryError(TOO_LONG)
             if not self._sign(","):
                 break
         self._scopes.pop()
@@ -129,13 +137,16 @@ class QueryReader(ExpressionReader):
         return items
 
     def _keys(self, *, ordered: bool = False) -> list[str]:
-        keys = []
+        keys, size = list[str](), 0
         while True:
             key = self._expression()
             way = ""
             if ordered and not self._word("ASC"):
                 way = " DESC" if self._word("DESC") else ""
             keys.append(key.sql + way)  # a number is that of a column, for ClickHouse and SQLite
+            size += len(key.sql)
+            if size > MAX_SQL:
+                raise QueryError(TOO_LONG)
             if not self._sign(","):
                 return keys
 

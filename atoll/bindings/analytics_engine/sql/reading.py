@@ -9,6 +9,7 @@ from atoll.bindings.analytics_engine.sql.expressions import (
     BIG,
     FLAG,
     FLOAT,
+    MAX_LENGTH,
     NOTHING,
     SIGNED,
     SMALL,
@@ -145,6 +146,8 @@ class ExpressionReader:
         if self._word("IN"):
             self._expect("(")
             values = self._arguments()
+            if len(values) * len(left.sql) + sum(len(value.sql) for value in values) > MAX_LENGTH:
+                raise QueryError("an expression is too long")
             same = [compared(left, "=", value).sql for value in values]
             return expr(f"({negated}({' OR '.join(same) or '0'}))", FLAG, left, *values)
         return None
@@ -211,6 +214,8 @@ class ExpressionReader:
             value = self._expression()
             type = value.type if type == NOTHING else type
             parts += [condition, value]
+            if len(sql) > MAX_LENGTH:
+                raise QueryError("an expression is too long")
             sql += f" WHEN {condition.sql} THEN {value.sql}"
         if self._word("ELSE"):
             parts.append(self._expression())

@@ -6,7 +6,7 @@ The first rule that allows the origin, the method and all headers of a request d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -18,6 +18,8 @@ METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
 MAX_RULES = 100
 MAX_ENTRIES = 100  # of one list of a rule
 MAX_ENTRY = 300  # characters
+MAX_TEXT = 64 << 10  # characters of all rules: each request to a public bucket reads them
+MAX_WILDCARDS = 100  # in the headers of all rules: a preflight compares each of them with each header it announces
 MAX_AGE = 86_400
 TEXT = re.compile(r"[!-~]+")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -31,12 +33,17 @@ class CorsRule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     max_age_seconds: int | None = None
     id: str = ""
 
-    def allows(self, origin: str, method: str, headers: Iterable[str] = ()) -> bool:
+    def allows(self, origin: str, method: str, headers: Collection[str] = ()) -> bool:
         return (
             method in self.allowed_methods
             and any(_matches(pattern, origin) for pattern in self.allowed_origins)
-            and all(any(_matches(each.lower(), name) for each in self.allowed_headers) for name in headers)
+            and (not headers or self._allows_headers(headers))
         )
+
+    def _allows_headers(self, headers: Collection[str]) -> bool:
+        known = {each.lower() for each in self.allowed_headers}
+        patterns = [each for each in known if "*" in each]
+        return all(name in known or any(_matches(each, name) for each in patterns) for name in headers)
 
     def answer(self, origin: str) -> dict[str, str]:
         """The headers of an answer to a page of this origin."""
@@ -56,6 +63,11 @@ def checked_cors(cors: Cors) -> Cors:
     """InvalidArgument if a rule is not valid."""
     if not 1 <= len(cors.rules) <= MAX_RULES:
         raise InvalidArgument(f"there must be from 1 to {MAX_RULES} CORS rules")
+    lists = [each for rule in cors.rules for each in (rule.allowed_origins, rule.allowed_headers, rule.expose_headers)]
+    if sum(len(text) for texts in lists for text in texts) > MAX_TEXT:
+        raise InvalidArgument(f"the CORS rules have more than {MAX_TEXT >> 10} KB")
+    if sum("*" in each for rule in cors.rules for each in rule.allowed_headers) > MAX_WILDCARDS:
+        raise InvalidArgument(f"the CORS rules have more than {MAX_WILDCARDS} allowed headers with `*`")
     for rule in cors.rules:
         if not rule.allowed_origins or not rule.allowed_methods:
             raise InvalidArgument("a CORS rule needs allowed origins and allowed methods")

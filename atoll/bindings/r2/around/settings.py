@@ -80,5 +80,5 @@ def setting_of(connection: apsw.Connection, bucket: int, shape: type[S]) -> S | 
 def _read(value: str, shape: type[S]) -> S:
     try:
         return msgspec.json.decode(value, type=shape)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise StorageFailed("the storage of this node is damaged") from None

@@ -13,6 +13,9 @@ from atoll.bindings.r2.s3.faults import S3Fault, clean
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 STEP = 32 << 10  # bytes that are parsed at once: the event loop serves others in between
 MAX_DOCUMENT = 4 << 20
+MAX_TAGS = 250_000  # tags: 10,000 parts of an upload with ten fields each
+MAX_QUOTES = 60_000  # ETags have quotes, and so have attributes: one element may have very many
+MAX_FIELDS = 50  # of one entry
 
 Content: TypeAlias = "str | int | bool | Iterable[tuple[str, Content]]"
 
@@ -41,6 +44,8 @@ async def read_tree(body: bytes, root: str) -> ElementTree.Element:
     """The root of a document. S3Fault if it is not of this name."""
     if len(body) > MAX_DOCUMENT or b"<!" in body or b"\0" in body:  # declarations can make a small document large
         raise S3Fault("MalformedXML", "The XML you provided is too large, or has declarations.")
+    if body.count(b"<") > MAX_TAGS or body.count(b'"') + body.count(b"'") > MAX_QUOTES:
+        raise S3Fault("MalformedXML", "The XML you provided has too many elements or attributes.")
     builder = ElementTree.TreeBuilder()
     parser = ElementTree.XMLParser(target=builder)
     try:
@@ -61,6 +66,8 @@ async def read_document(body: bytes, root: str, entry: str) -> list[dict[str, st
     found: list[dict[str, str]] = []
     for number, element in enumerate(tree):
         if name_of(element) == entry:
+            if len(element) > MAX_FIELDS:
+                raise S3Fault("MalformedXML", f"{entry} has more than {MAX_FIELDS} fields.")
             found.append({name_of(child): child.text or "" for child in element})
         if number % 500 == 499:
             await asyncio.sleep(0)

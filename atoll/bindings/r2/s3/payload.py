@@ -5,9 +5,11 @@ A body is checked while it is written to disk. A mismatch is found at its end, b
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
+import itertools
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -21,6 +23,7 @@ SIGNED_TRAILER: Final = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 UNSIGNED_TRAILER: Final = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 CHUNKED: Final = (SIGNED_CHUNKS, SIGNED_TRAILER, UNSIGNED_TRAILER)
 MAX_LINE = 4096  # bytes of the head of a chunk, or of the trailer
+AT_ONCE = 20  # chunks, before other tasks get a turn: each may have a single byte
 CHUNK_HEAD = re.compile(rb"([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?")
 
 
@@ -90,7 +93,9 @@ class ChunkedBody:
         self._is_signed = signature.payload != UNSIGNED_TRAILER
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while True:
+        for number in itertools.count(1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
             size, signed = await self._head()
             digest = hashlib.sha256()
             left = size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 from xml.etree.ElementTree import Element
 
 from starlette.responses import Response
@@ -15,6 +15,9 @@ from atoll.bindings.r2.s3.asked import S3Request
 from atoll.bindings.r2.s3.documents import document, name_of, read_tree
 from atoll.bindings.r2.s3.faults import S3Fault
 from atoll.bindings.r2.s3.objects import xml
+
+MAX_RULES: Final = 100
+MAX_PARTS: Final = 400  # elements in one rule
 
 
 class S3Rules:
@@ -34,7 +37,8 @@ class S3Rules:
 
     async def put_cors(self, asked: S3Request) -> Response:
         tree = await read_tree(await asked.document(), "CORSConfiguration")
-        cors = checked_cors(Cors([_read_cors(each) for each in tree if name_of(each) == "CORSRule"]))
+        rules = _few(tree, "CORSRule")
+        cors = checked_cors(Cors([_read_cors(each) for each in rules]))
         await self._settings.change(asked.place, Cors, lambda old: cors)
         return Response()
 
@@ -50,7 +54,7 @@ class S3Rules:
 
     async def put_lifecycle(self, asked: S3Request) -> Response:
         tree = await read_tree(await asked.document(), "LifecycleConfiguration")
-        elements = [each for each in tree if name_of(each) == "Rule"]
+        elements = _few(tree, "Rule")
         found = [_read_lifecycle(each, number) for number, each in enumerate(elements, 1)]
         if not found:
             raise S3Fault("MalformedXML", "The lifecycle configuration has no rule.")
@@ -61,6 +65,14 @@ class S3Rules:
     async def delete_lifecycle(self, asked: S3Request) -> Response:
         await self._settings.change(asked.place, LifecycleRules, lambda old: None)
         return Response(status_code=204)
+
+
+def _few(tree: Element, name: str) -> list[Element]:
+    """The rules of a document, not more than a bucket may have."""
+    found = [each for each in tree if name_of(each) == name]
+    if len(found) > MAX_RULES or any(len(part) > MAX_PARTS for each in found for part in (each, *each)):
+        raise S3Fault("MalformedXML", f"The XML you provided has more than {MAX_RULES} rules, or too large ones.")
+    return found
 
 
 def _read_lifecycle(element: Element, number: int) -> LifecycleRule:

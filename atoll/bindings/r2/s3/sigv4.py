@@ -24,12 +24,14 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 SKEW = 900  # seconds that the clock of a client may be wrong
 MAX_EXPIRES = 604_800  # seconds that a link is valid
 SAFE = "-_.~"
+# Nobody is known before the signature is computed, so its cost is bounded here. A link has about ten parameters.
+MAX_PARAMETERS = 200
+MAX_SIGNED = 400  # headers that a signature covers
 UNSIGNED = "UNSIGNED-PAYLOAD"
 EMPTY = hashlib.sha256(b"").hexdigest()
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256\s+Credential=([^,\s]+)\s*,\s*SignedHeaders=([^,\s]+)\s*,\s*Signature=([0-9a-f]{64})"
 )
-SPACES = re.compile(r"\s+")
 
 
 class SignedRequest(NamedTuple):
@@ -108,6 +110,10 @@ def _signature(credential: str, names: str, signature: str, at: str, payload: st
             "The credential is malformed: expected <key>/<date>/<region>/s3/aws4_request.",
         )
     signed = tuple(names.lower().split(";"))
+    if len(signed) > MAX_SIGNED or len(set(signed)) < len(signed):  # each is copied into the text that is hashed
+        raise S3Fault(
+            "AuthorizationHeaderMalformed", f"SignedHeaders names a header twice, or more than {MAX_SIGNED} headers."
+        )
     return Signature(parts[0], parts[1], parts[2], at, signed, signature, payload, is_link)
 
 
@@ -173,7 +179,7 @@ def canonical_request(request: SignedRequest, signature: Signature) -> str:
         if not (signature.is_link and name == b"X-Amz-Signature")
     )
     headers = "".join(
-        f"{name}:{SPACES.sub(' ', request.headers.get(name, '').strip())}\n" for name in signature.signed_headers
+        f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in signature.signed_headers
     )
     return "\n".join((
         request.method, path, "&".join(f"{name}={value}" for name, value in pairs), headers,
@@ -195,8 +201,10 @@ def trailer_signature(key: bytes, signature: Signature, previous: str, trailer: 
 
 def read_query(text: bytes) -> list[tuple[bytes, bytes]]:
     """The parameters of a query, decoded. A plus sign is a plus sign: clients of S3 write %20."""
-    found = []
+    found: list[tuple[bytes, bytes]] = []
     for part in text.split(b"&"):
+        if len(found) == MAX_PARAMETERS:
+            raise S3Fault("InvalidArgument", f"The query has more than {MAX_PARAMETERS} parameters.")
         if part:
             name, _, value = part.partition(b"=")
             found.append((unquote_to_bytes(name), unquote_to_bytes(value)))
