@@ -45,13 +45,13 @@ export default [
   },
   // The dashboard runs in browsers, and only there.
   {
-    files: ["dashboard/**/*.js"],
+    files: ["dashboard/**/*.js", "atoll/bindings/*/dashboard/*.js"],
     rules,
     languageOptions: {
       globals: Object.fromEntries(
         [
-          "AbortController", "AbortSignal", "Blob", "DOMException", "FormData", "Headers", "Response", "TextDecoder", "TextDecoderStream", "URL",
-          "URLSearchParams", "addEventListener", "clearInterval", "clearTimeout", "crypto", "document", "fetch", "getComputedStyle", "history",
+          "AbortController", "AbortSignal", "Blob", "DOMException", "FormData", "Headers", "Response", "TextDecoder", "TextDecoderStream", "TextEncoder", "URL",
+          "URLSearchParams", "addEventListener", "atob", "clearInterval", "clearTimeout", "crypto", "document", "fetch", "getComputedStyle", "history",
           "isSecureContext", "localStorage", "location", "matchMedia", "navigator", "performance", "queueMicrotask",
           "removeEventListener", "requestAnimationFrame", "sessionStorage", "setInterval", "setTimeout", "Event", "ResizeObserver", "window",
         ].map((name) => [name, "readonly"]),

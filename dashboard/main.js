@@ -8,12 +8,13 @@ import { known, session } from "./core/session.js";
 import { Shell } from "./parts/shell.js";
 import { Empty } from "./parts/states.js";
 import { applyTheme, theme } from "./parts/theme.js";
+import { Data } from "./views/data.js";
 import { Home } from "./views/home.js";
 import { code, Login } from "./views/login.js";
 import { RoutesMap } from "./views/routes.js";
 import { Worker } from "./views/worker.js";
 
-const VIEWS = { "": Home, workers: Worker, routes: RoutesMap };
+const VIEWS = { "": Home, workers: Worker, data: Data, routes: RoutesMap };
 
 /** A mistake in a view: said on the page, and never an empty one. */
 class Fallback extends Component {

@@ -1,11 +1,13 @@
 // Bundles the dashboard: `node tools/build_dashboard.mjs OUTDIR`.
 //
 // Every file has the hash of its content in its name, so browsers may keep it for ever, and is there three times: plain,
-// gzip and brotli. `index.json` names the two files that the page starts with; charts are fetched when a page has some.
+// gzip and brotli. `index.json` names the files that the page starts with; charts and the pages of bindings are fetched when they
+// are shown. Sources below atoll/bindings use the parts of the dashboard as "#dashboard/…".
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, resolve } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { everyPage } from "./every_page.mjs";
 import { packagesFrom } from "./packages_from.mjs";
 
 const root = resolve(import.meta.dirname, "..");
@@ -33,16 +35,31 @@ const { metafile } = await build({
   charset: "utf8",
   legalComments: "none", // licences.txt has the licences
   metafile: true,
-  plugins: [packagesFrom(packages)],
+  alias: { "#dashboard": resolve(root, "dashboard") },
+  plugins: [everyPage(root), packagesFrom(packages)],
   absWorkingDir: root,
   logLevel: "warning",
 });
 
 const entries = {};
 for (const [path, { entryPoint }] of Object.entries(metafile.outputs)) {
-  if (entryPoint === "dashboard/main.js") entries.script = basename(path);
+  if (entryPoint === "dashboard/main.js") {
+    entries.script = basename(path);
+    entries.preload = neededBy(path).map((each) => basename(each));
+  }
   if (entryPoint === "dashboard/style.css") entries.style = basename(path);
 }
+
+/** The modules that a module imports, directly or not. */
+function neededBy(path, found = new Set()) {
+  for (const { path: next, kind } of metafile.outputs[path].imports) {
+    if (kind !== "import-statement" || found.has(next)) continue;
+    found.add(next);
+    neededBy(next, found);
+  }
+  return [...found];
+}
+
 for (const name of await readdir(outdir)) {
   const content = await readFile(resolve(outdir, name));
   await writeFile(resolve(outdir, `${name}.gz`), gzipSync(content, { level: 9 }));

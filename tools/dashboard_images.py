@@ -22,7 +22,7 @@ from atoll.observe import series
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
 from atoll.observe.series_points import StepCounts
 from tests.browser import BROWSERS, Tab
-from tests.dashboard.shop import WORKERS, deploy
+from tests.dashboard.shop import WORKERS, deploy, fill_stores
 from tests.debian import require
 from tests.running import Atoll
 
@@ -35,8 +35,19 @@ PAGES = {
     "live": "/workers/shop/live",
     "settings": "/workers/shop/settings",
     "routes": "/routes",
+    "kv": "/data/kv/carts",
+    "value": "/data/kv/carts?key=cart%2F1002",
+    "d1": "/data/d1/shop?table=teas",
+    "sql": "/data/d1/shop?tab=sql",
+    "time-travel": "/data/d1/shop?tab=time",
+    "objects": "/data/objects",
+    "r2": "/data/r2/photos",
+    "file": "/data/r2/photos?key=teas%2Fsencha.txt",
+    "backlogs": "/data/queues",
+    "backlog": "/data/queues/mails",
+    "cached": "/data/cache",
 }
-SHOWN = {"home": "light", "overview": "dark", "versions": "light"}  # the pictures of the documents
+SHOWN = {"home": "light", "overview": "dark", "versions": "light", "d1": "light"}  # the pictures of the documents
 
 
 def main() -> None:
@@ -70,6 +81,7 @@ def example_node(folder: Path) -> Iterator[Atoll]:
     node.start()
     try:
         ids = deploy(node)
+        fill_stores(node)
         node.stop()
         fill(folder / "data" / series.SERIES_FILE, ids)
         node.start()
@@ -126,12 +138,25 @@ def take(tab: Tab, node: Atoll, path: str, theme: str, width: int, out: Path, *,
     charts = "[...document.querySelectorAll('.plot')].every((box) => box.querySelector('canvas'))"
     tab.wait_until(charts)
     tab.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    if path == PAGES["d1"]:
+        change_a_cell(tab)
     if whole:
         tall = tab.run("document.documentElement.scrollHeight")
         tab.send("Emulation.setDeviceMetricsOverride", **{**size, "height": min(int(tall), 4_000)})
         tab.wait_until(charts)
     tab.screenshot(out)
     print(out)
+
+
+def change_a_cell(tab: Tab) -> None:
+    tab.wait_until("Boolean(document.querySelector('.grid button.cell'))")
+    tab.run("document.querySelectorAll('.grid tbody tr')[2].querySelectorAll('button.cell')[2].click()")
+    tab.wait_until("Boolean(document.querySelector('dialog textarea'))")
+    tab.run("document.querySelector('dialog textarea').select()")
+    tab.send("Input.insertText", text="9.5")
+    tab.run("document.querySelector('dialog button.primary').click()")
+    tab.wait_until("Boolean(document.querySelector('.is-changed')) && !document.querySelector('dialog')")
+    tab.run("document.activeElement.blur()")
 
 
 if __name__ == "__main__":

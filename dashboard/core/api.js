@@ -1,5 +1,6 @@
 // Requests to the control API. Every failure is an ApiError with words for people; an ended session asks for a login, and the page
 // below it stays as it is.
+import { parseExact } from "./exact.js";
 import { chooseTenant, chosenTenant, known, session } from "./session.js";
 
 const TIMEOUT = 30_000;
@@ -25,13 +26,15 @@ function headersFor(method, body) {
 }
 
 /** The response to a request that succeeded. */
-export async function send(method, path, { body, signal, timeout = TIMEOUT } = {}) {
+export async function send(method, path, { body, signal, timeout = TIMEOUT, headers = {} } = {}) {
+  const all = headersFor(method, body);
+  for (const [name, value] of Object.entries(headers)) all.set(name, value);
   const limits = [signal, timeout && AbortSignal.timeout(timeout)].filter(Boolean);
   let response;
   try {
     response = await fetch(path, {
       method,
-      headers: headersFor(method, body),
+      headers: all,
       body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
       signal: AbortSignal.any?.(limits) ?? limits[0],
     });
@@ -56,11 +59,16 @@ export async function call(method, path, body, options = {}) {
   return response.status === 204 ? null : response.json();
 }
 
-export const get = (path, query = {}, options = {}) => {
+const asked = (path, query) => {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== null);
   const text = new URLSearchParams(given).toString();
-  return call("GET", text ? `${path}?${text}` : path, undefined, options);
+  return text ? `${path}?${text}` : path;
 };
+
+export const get = (path, query = {}, options = {}) => call("GET", asked(path, query), undefined, options);
+
+/** For answers with JSON of tenants in them: show it with exactText(). */
+export const getExact = async (path, query = {}, options = {}) => parseExact(await (await send("GET", asked(path, query), options)).text());
 
 /** All pages of a list, at most `most` entries. */
 export async function all(path, field, most = 10_000, options = {}) {

@@ -1,5 +1,6 @@
 // What is around every page: navigation, the search, the list of keys, who is logged in.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { entries } from "#every-page";
 import { all, call } from "../core/api.js";
 import { html } from "../core/html.js";
 import { useQuery } from "../core/query.js";
@@ -11,11 +12,13 @@ import { nextTheme, theme } from "./theme.js";
 
 const PLACES = [
   { path: "", key: "h", name: "Workers", is: ["", "workers"] },
+  { path: "/data", key: "d", name: "Data", is: ["data"] },
   { path: "/routes", key: "r", name: "Routes", is: ["routes"] },
 ];
 const KEYS = [
   ["/", "search workers and pages"],
   ["g h", "workers"],
+  ["g d", "data"],
   ["g r", "routes"],
   ["t", "light, dark or as the system"],
   ["?", "this list"],
@@ -122,7 +125,9 @@ function Search({ onClose }) {
   const [chosen, setChosen] = useState(0);
   const query = useQuery((signal) => all("/api/overview", "workers", 5_000, { signal }), []);
   const words = text.trim().toLowerCase();
-  const places = PLACES.filter(({ name }) => name.toLowerCase().includes(words)).map(({ path, name }) => ({ to: path || "/", name, kind: "page" }));
+  const places = [...PLACES, ...entries.map(({ at, name }) => ({ path: `/data/${at}`, name }))]
+    .filter(({ name }) => name.toLowerCase().includes(words))
+    .map(({ path, name }) => ({ to: path || "/", name, kind: "page" }));
   const workers = (query.data ?? [])
     .filter(({ name }) => name.toLowerCase().includes(words))
     .map(({ name }) => ({ to: workerPath(name), name, kind: "worker" }));

@@ -8,6 +8,7 @@ import { Link, route, setQuery, workerPath } from "../core/router.js";
 import { Chart } from "../parts/chart.js";
 import { Ago, Text } from "../parts/pieces.js";
 import { Loaded } from "../parts/states.js";
+import { placeOf } from "./data.js";
 
 const RANGES = [
   ["15m", "15 min", 900, 10],
@@ -114,13 +115,15 @@ function Joined({ worker }) {
     <ul class="joined">
       ${worker.bindings.map((binding) => html`<li>
         <span class="soft">${binding.type}</span><code>env.${binding.name}</code>
-        ${binding.service ? html`<${Link} to=${workerPath(binding.service)}><${Text}>${binding.service}<//><//>` : html`<${Text} most=${60}>${targetOf(binding)}<//>`}
+        ${linkOf(binding, worker.name) ? html`<${Link} to=${linkOf(binding, worker.name)}><${Text} most=${60}>${targetOf(binding)}<//><//>` : html`<${Text} most=${60}>${targetOf(binding)}<//>`}
       </li>`)}
       ${names.map((name) => html`<li><span class="soft">variable</span><code>env.${name}</code><${Text} most=${60}>${typeof worker.env[name] === "string" ? worker.env[name] : JSON.stringify(worker.env[name])}<//></li>`)}
       ${worker.secrets.map((name) => html`<li><span class="soft">secret</span><code>env.${name}</code><span class="soft">not shown</span></li>`)}
     </ul>
   </section>`;
 }
+
+const linkOf = (binding, worker) => (binding.service ? workerPath(binding.service) : placeOf(binding, worker));
 
 const targetOf = (binding) =>
   Object.entries(binding)

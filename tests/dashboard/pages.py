@@ -52,6 +52,12 @@ class Pages:
           if (input.selectionStart === input.selectionEnd) input.setSelectionRange(input.value.length, input.value.length); }}""")
         self.tab.send("Input.insertText", text=text)
 
+    def choose_file(self, file: Path, into: str) -> None:
+        self.wait(f"Boolean(document.querySelector({json.dumps(into)}))")
+        root = self.tab.send("DOM.getDocument")["root"]["nodeId"]
+        found = self.tab.send("DOM.querySelector", nodeId=root, selector=into)["nodeId"]
+        self.tab.send("DOM.setFileInputFiles", nodeId=found, files=[str(file)])
+
     def press(self, key: str) -> None:
         fields: dict[str, Any] = {"key": key}
         if key in KEYS:
@@ -90,7 +96,8 @@ class Pages:
                 said.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
             elif event["method"] == "Network.requestWillBeSent":
                 url = params["request"]["url"]
-                if not url.startswith((f"http://{self.node.control_host}/", "data:")):
+                own = f"http://{self.node.control_host}/"
+                if not url.startswith((own, f"blob:{own}", "data:")):
                     said.append(f"a request to {url}")
         self.tab.events.clear()
         return said

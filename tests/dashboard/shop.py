@@ -42,3 +42,47 @@ def deploy(node: Atoll) -> dict[str, dict[str, Any]]:
     assert answer.status == 201, answer.text
     made["shop"] = node.control("GET", "/api/workers/shop").json
     return made
+
+
+TEAS = ["sencha", "oolong", "assam", "rooibos", "genmaicha", "darjeeling", "pu-erh", "hibiscus", "lapsang", "chai"]
+
+
+def fill_stores(node: Atoll) -> None:
+    """What the shop keeps: carts, a catalogue, photos, mails that wait."""
+
+    def post(path: str, body: Any) -> None:
+        answer = node.control("POST", path, body)
+        assert answer.status in (200, 201), answer.text
+
+    carts = [
+        {"key": f"cart/{1000 + n}", "value": f'{{"customer": {n}, "items": [{{"tea": "{TEAS[n % 10]}", "grams": {50 + n}}}]}}',
+         "expiration_ttl": 3_600 * (n + 2), "metadata": {"items": 1 + n % 3}}
+        for n in range(24)
+    ]  # fmt: skip
+    post("/api/kv/carts/bulk", carts)
+    post("/api/d1", {"name": "shop"})
+    rows = ", ".join(
+        f"('{tea}', {8 + n * 1.5}, {40 - 3 * n}, {'NULL' if n % 4 else repr(f'2026-1{n % 3}-0{n % 9 + 1}')})"
+        for n, tea in enumerate(TEAS)
+    )
+    post(
+        "/api/d1/shop/query",
+        {
+            "sql": f"CREATE TABLE teas (id INTEGER PRIMARY KEY, name TEXT, price REAL, stock INTEGER, sold_out TEXT); INSERT INTO teas (name, price, stock, sold_out) VALUES {rows}"
+        },
+    )
+    post("/api/r2", {"name": "photos"})
+    for tea in TEAS:
+        path = f"/api/r2/photos/objects/teas%2F{tea}.txt"
+        node.request("PUT", node.control_host, path, f"{tea}: a tea\n".encode(), {"Content-Type": "text/plain"})
+    node.request(
+        "PUT",
+        node.control_host,
+        "/api/r2/photos/objects/robots.txt",
+        b"User-agent: *\n",
+        {"Content-Type": "text/plain"},
+    )
+    for queue in ("mails", "invoices", "mails-dead"):
+        post("/api/queues", {"name": queue})
+    mails = [{"body": {"to": f"{tea}@shop.example", "about": f"order {n}"}} for n, tea in enumerate(TEAS)]
+    post("/api/queues/mails/messages", {"messages": mails})

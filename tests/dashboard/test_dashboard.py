@@ -64,7 +64,7 @@ def pages(one_tab: Tab, node: Atoll) -> Pages:
 def test_the_files_stay_within_their_budget() -> None:
     built = read_built()
     plain = {name: len(data) for name, data in built.files.items() if name.endswith((".js", ".css"))}
-    assert plain[built.script] + plain[built.style] <= 120 << 10
+    assert sum(plain[name] for name in (built.script, built.style, *built.preload)) <= 120 << 10
     assert sum(plain.values()) <= 300 << 10
     assert not [name for name in plain if name + ".gz" not in built.files or name + ".br" not in built.files]
 
@@ -75,6 +75,8 @@ def test_files_are_served_compressed_and_for_ever_on_control_hosts_only(node: At
     assert answer.status == 200 and answer.headers["content-encoding"] == "br"
     assert "immutable" in answer.headers["cache-control"] and answer.headers["x-content-type-options"] == "nosniff"
     assert node.request("GET", node.control_host, path).headers["content-encoding"] is None
+    page = node.request("GET", node.control_host, "/dashboard/").text
+    assert all(f'rel="modulepreload" href="/dashboard/assets/{name}"' in page for name in read_built().preload)
     assert node.request("GET", node.control_host, "/dashboard/assets/web.js").status == 404
     assert b"<!doctype html>" in node.request("GET", node.control_host, "/dashboard/assets/..%2fweb.js").body
     assert node.get("evil", "/dashboard/").text == "hello"

@@ -76,6 +76,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/d1"): {"name": "globex-db"},
     ("POST", "/api/d1/{database}/query"): {"sql": "CREATE TABLE stolen (v)"},
     ("POST", "/api/d1/{database}/raw"): {"sql": "SELECT * FROM sqlite_master"},
+    ("POST", "/api/d1/{database}/read"): {"sql": "SELECT * FROM sqlite_master"},
     ("POST", "/api/d1/{database}/export"): {},
     ("POST", "/api/d1/{database}/import"): "CREATE TABLE stolen (v);",
     ("PUT", "/api/objects/{worker}/{class_name}/{object_id}/alarm"): {},
@@ -103,6 +104,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
     ("PUT", "/api/queues/{queue}/pull"): {},
+    ("POST", "/api/queues/{queue}/move"): {"to": "globex-queue"},
 }
 # Answers to a stranger where no resource is named: the statuses. None may contain a word of Acme's.
 UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {

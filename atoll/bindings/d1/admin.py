@@ -100,6 +100,7 @@ class D1Api:
             Route("GET", one, self.get, read, "A database, by name or UUID", gives=DatabaseAnswer),
             Route("DELETE", one, self.delete, change, "Delete a database and all that it stores", status=204),
             Route("POST", f"{one}/query", self.query, change, "Run SQL in one transaction", takes, QueryAnswer),
+            Route("POST", f"{one}/read", self.read, read, "Run SQL that only reads, rows as arrays", takes, RawAnswer),
             Route("POST", f"{one}/raw", self.raw, change, "The same, with rows as arrays", takes, RawAnswer),
             *self._data.routes(),
         ]  # fmt: skip
@@ -153,11 +154,15 @@ class D1Api:
     async def raw(self, request: Request) -> Response:
         return await self._run(request, objects=False)
 
-    async def _run(self, request: Request, *, objects: bool) -> Response:
+    async def read(self, request: Request) -> Response:
+        return await self._run(request, objects=False, reads=True)
+
+    async def _run(self, request: Request, *, objects: bool, reads: bool = False) -> Response:
         database = self._find(request)
         body = await read_large(request, WantedQuery, RawQuery, MAX_BODY)
-        await self._audit.note(caller_of(request), "d1.query", database.name)
-        query = {"script": body.sql, "params": body.params, "objects": objects, "most": MAX_ANSWER}
+        if not reads:
+            await self._audit.note(caller_of(request), "d1.query", database.name)
+        query = {"script": body.sql, "params": body.params, "objects": objects, "reads": reads, "most": MAX_ANSWER}
         try:
             answer = await self._binding.ask(database, msgspec.json.encode(query))
         except QueryFailed as error:

@@ -8,6 +8,10 @@ const MOST = 16 << 20; // characters of an answer
 const NO_STATEMENT = "No SQL statements detected.";
 const NONE_OF_SQLITE = "SQL code did not contain a statement.";
 
+const ONLY_READS = "Only statements that read may run here: SELECT, WITH, VALUES and EXPLAIN of any but PRAGMA.";
+const COMMENTS = /^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
+const READS = /^(?:select|with|values|explain\s+(?:query\s+plan\s+)?(?:select|with|values|insert|update|delete|replace|create|drop|alter))\b/i;
+
 export default {};
 
 const PIECE = 1 << 20; // characters of an export in one answer
@@ -19,16 +23,17 @@ export class Database extends DurableObject {
   /**
    * Runs the statements of a request in one transaction, all or none.
    * {statements: [[sql, params], …]} or {script, params}: one or more statements in a text; with params only one.
-   * {objects: true}: rows as objects by column. {most}: characters of the answer. The answer is {result: [{results, success, meta}, …]}; status 400: the text of an error.
+   * {objects: true}: rows as objects by column. {reads: true}: refuse what could write. {most}: characters of the answer. The answer is {result: [{results, success, meta}, …]}; status 400: the text of an error.
    */
   async fetch(request) {
-    const { statements, script, params = [], objects = false, most = MOST, transfer } = await request.json();
+    const { statements, script, params = [], objects = false, reads = false, most = MOST, transfer } = await request.json();
     try {
       if (transfer !== undefined) return new Response(this.#continue(transfer));
       this.#refuseWhileBusy();
       const all = statements ?? (params.length > 0 ? [[script, params]] : [...split(script)].filter((each) => each.isWhole || each.hasCode).map(({ sql }) => [sql, []]));
       if (all.length === 0) throw new Error(NO_STATEMENT);
-      const parts = this.ctx.storage.transactionSync(() => this.#runAll(all, objects, most));
+      if (reads) refuseWrites(all);
+      const parts = this.ctx.storage.transactionSync(() => this.#runAll(all, objects, most, reads));
       return new Response(`{"result":[${parts.join("")}]}`);
     } catch (error) {
       return new Response(error.message === NONE_OF_SQLITE ? NO_STATEMENT : error.message, { status: 400 });
@@ -90,7 +95,7 @@ export class Database extends DurableObject {
   }
 
   /** Pieces of JSON. They are counted as they are made: a result that is too large must not fill the memory. */
-  #runAll(statements, objects, most) {
+  #runAll(statements, objects, most, reads) {
     const parts = [];
     let size = 0;
     const add = (part) => {
@@ -110,7 +115,9 @@ export class Database extends DurableObject {
         comma = ",";
       }
       const now = this.#counters();
-      add(`${objects ? "]" : "]}"},"success":true,"meta":${JSON.stringify(this.#meta(sql, cursor, now.total - total, now.last))}}`);
+      const meta = this.#meta(sql, cursor, now.total - total, now.last);
+      if (reads && meta.changed_db) throw new Error(ONLY_READS); // what it wrote is rolled back
+      add(`${objects ? "]" : "]}"},"success":true,"meta":${JSON.stringify(meta)}}`);
       total = now.total;
     }
     return parts;
@@ -132,6 +139,14 @@ export class Database extends DurableObject {
       rows_written: cursor.rowsWritten,
       total_attempts: 1,
     };
+  }
+}
+
+/** Some PRAGMAs change how later statements run, even when they are only explained, so a reader may not use them. Words that write are found by what they do. */
+function refuseWrites(statements) {
+  for (const [text] of statements) {
+    const parts = [...split(text)].filter((each) => each.isWhole || each.hasCode);
+    if (parts.some(({ sql }) => !READS.test(sql.replace(COMMENTS, "")))) throw new Error(ONLY_READS);
   }
 }
 

@@ -25,7 +25,8 @@ from atoll.bindings.queue.limits import (
     checked_queue_name,
     refuse_one_more,
 )
-from atoll.bindings.queue.pulling import Pulling, PullSettings
+from atoll.bindings.queue.pulling import Pulling, PullSettings, pulled_dead_letters
+from atoll.bindings.queue.redelivery import Moved, WantedMove, move, target_of
 from atoll.bindings.queue.store import RETENTION, NewMessage, Queue, QueueStore, Waiting
 from atoll.clock import iso_time
 from atoll.errors import InvalidArgument
@@ -52,6 +53,7 @@ class QueueAnswer(msgspec.Struct):
     retention_seconds: int
     created_at: str
     pulls: bool  # a consumer pulls its messages over HTTP
+    dead_letter_queue: str | None  # where its consumer's messages go after the last retry
 
 
 class QueuesAnswer(msgspec.Struct, omit_defaults=True):
@@ -137,6 +139,7 @@ class QueuesApi:
             Route("DELETE", f"{one}/pull", self.forbid_pull, deploy, "Let no consumer pull", gives=QueueAnswer),
             Route("POST", f"{one}/pause", self.pause, deploy, "Pause delivery", gives=QueueAnswer),
             Route("POST", f"{one}/resume", self.resume, deploy, "Resume delivery", gives=QueueAnswer),
+            Route("POST", f"{one}/move", self.move, deploy, "Move messages to another queue", WantedMove, Moved),
             Route("POST", f"{one}/purge", self.purge, deploy, "Delete all messages that no consumer has", gives=Purged),
         ]  # fmt: skip
 
@@ -234,6 +237,12 @@ class QueuesApi:
         await self._audit.note(caller_of(request), "queue.purge", queue.name)
         return json_answer(Purged(await self._store.purge(queue.id)))
 
+    async def move(self, request: Request) -> Response:
+        queue = await self._found(request)
+        target = await target_of(self._store, queue, (await read_shape(request, WantedMove)).to)
+        await self._audit.note(caller_of(request), "queue.move", queue.name, f"to {target.name}")
+        return json_answer(Moved(await move(self._store, queue, target)))
+
     async def _set_paused(self, request: Request, paused: bool) -> Response:
         queue = await self._found(request)
         await self._audit.note(caller_of(request), "queue.pause" if paused else "queue.resume", queue.name)
@@ -262,6 +271,7 @@ class QueuesApi:
             retention_seconds=queue.retention,
             created_at=iso_time(queue.created_at),
             pulls=bool(queue.pull),
+            dead_letter_queue=self._triggers.dead_letters_of(queue.tenant, queue.name) or pulled_dead_letters(queue),
         )
 
 

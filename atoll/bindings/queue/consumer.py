@@ -67,6 +67,11 @@ class QueueTriggers(Trigger):
         line = self._lines.get(Key(tenant, queue))
         return line.version.worker_name if line else None
 
+    def dead_letters_of(self, tenant: str, queue: str) -> str | None:
+        """Where messages go that the worker which consumes a queue fails too often."""
+        line = self._lines.get(Key(tenant, queue))
+        return line.consumer.dead_letter_queue if line else None
+
     def check(self, version: Version, consumers: Sequence[QueueConsumer]) -> None:
         for consumer in consumers:
             owner = self.consumer_of(version.tenant, consumer.queue)

@@ -71,6 +71,11 @@ def settings_of(queue: Queue) -> PullSettings:
     return msgspec.json.decode(queue.pull, type=PullSettings)
 
 
+def pulled_dead_letters(queue: Queue) -> str | None:
+    """The dead-letter queue of a consumer that pulls."""
+    return msgspec.json.decode(queue.pull, type=PullSettings).dead_letter_queue or None if queue.pull else None
+
+
 class Pulling:
     def __init__(self, store: QueueStore, triggers: QueueTriggers) -> None:
         self._store = store

@@ -48,7 +48,7 @@ SHELL = """<!doctype html>
 <title>Atoll</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="{at}/assets/{style}">
-<script type="module" src="{at}/assets/{script}"></script>
+{preload}<script type="module" src="{at}/assets/{script}"></script>
 <script type="application/json" id="session">{session}</script>
 <div id="app"><p class="boot">Loading the dashboard</p></div>
 <noscript>The dashboard needs JavaScript. Without it there is <a href="/">the list of workers</a>.</noscript>
@@ -61,7 +61,8 @@ class BuiltDashboard(msgspec.Struct):
 
     script: str
     style: str
-    files: dict[str, bytes]
+    preload: list[str]  # what the script imports
+    files: dict[str, bytes] = {}
 
 
 class DashboardApi:
@@ -99,8 +100,10 @@ class DashboardApi:
         session = "null"
         if caller_of(request).may(Scope.ANY):
             session = msgspec.json.encode(self._session_of(request)).decode()
+        built = self.built
+        preload = "".join(f'<link rel="modulepreload" href="{AT}/assets/{name}">\n' for name in built.preload)
         page = SHELL.format(
-            at=AT, style=self.built.style, script=self.built.script, session=session.replace("<", "\\u003c")
+            at=AT, style=built.style, preload=preload, script=built.script, session=session.replace("<", "\\u003c")
         )
         return Response(page, headers=SHELL_HEADERS, media_type="text/html")
 
@@ -121,7 +124,7 @@ def read_built() -> BuiltDashboard:
     for folder in built_folders():
         built = folder / "_engine" / "dashboard"
         if (built / "index.json").exists():
-            entries = msgspec.json.decode((built / "index.json").read_bytes(), type=dict[str, str])
-            files = {file.name: file.read_bytes() for file in built.iterdir() if file.name != "index.json"}
-            return BuiltDashboard(entries["script"], entries["style"], files)
+            found = msgspec.json.decode((built / "index.json").read_bytes(), type=BuiltDashboard)
+            found.files = {file.name: file.read_bytes() for file in built.iterdir() if file.name != "index.json"}
+            return found
     raise Refused(ApiCode.UNAVAILABLE, "the dashboard is not built", "run `make setup`")

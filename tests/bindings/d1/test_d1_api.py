@@ -204,6 +204,63 @@ def test_dev_keeps_databases_and_shows_only_calls_of_the_project(tmp_path: Path)
     dev.stop()
 
 
+WRITES = [
+    "INSERT INTO t VALUES ('two')",
+    "SELECT 1; INSERT INTO t VALUES ('two')",
+    "/* a */ -- b\n UPDATE t SET v = 'two'",
+    "WITH x AS (SELECT 'two' AS v) INSERT INTO t SELECT v FROM x",
+    "WITH x AS (SELECT 1) DELETE FROM t",
+    "CREATE TABLE stolen (v)",
+    "DROP TABLE t",
+    "PRAGMA foreign_keys = OFF",
+    "PRAGMA foreign_keys",
+    "EXPLAIN PRAGMA foreign_keys = OFF",
+    "EXPLAIN QUERY PLAN PRAGMA foreign_keys(0)",
+    "SELECT 1; PRAGMA foreign_keys = OFF",
+    "VACUUM",
+    "ATTACH 'x' AS y",
+]
+
+
+def test_statements_that_write_are_refused_where_only_reading_is_allowed(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "reading"})
+    query(atoll, "reading", "CREATE TABLE t (v TEXT); INSERT INTO t VALUES ('one')")
+    for sql in WRITES:
+        said = query(atoll, "reading", sql, kind="read")
+        assert isinstance(said, str) and "Only statements that read may run here" in said, sql
+    said = query(atoll, "reading", "SELECT 1; DELETE FROM t WHERE v = ?", ["one"], kind="read")
+    assert "Only statements that read may run here" in said
+    [rows] = query(atoll, "reading", "SELECT v FROM t", kind="read")
+    assert rows["results"] == {"columns": ["v"], "rows": [["one"]]}
+    [keys] = query(atoll, "reading", "SELECT foreign_keys FROM pragma_foreign_keys", kind="read")
+    assert keys["results"]["rows"] == [[1]]
+    [names] = query(atoll, "reading", "SELECT name FROM sqlite_schema WHERE name NOT LIKE '%cf%'", kind="read")
+    assert names["results"]["rows"] == [["t"]]
+    two = query(atoll, "reading", "SELECT v FROM t; EXPLAIN QUERY PLAN DELETE FROM t", kind="read")
+    assert len(two) == 2 and two[0]["results"]["rows"] == [["one"]]
+
+
+def test_a_token_that_may_only_read_reads_rows_and_runs_nothing_else(tmp_path: Path) -> None:
+    node = Atoll(tmp_path, engines=1, control_auth="token")
+    node.start()
+    try:
+        admin = (tmp_path / "data/admin-token").read_text().strip()
+
+        def send(token: str, path: str, body: Any) -> Answer:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            return node.request("POST", f"localhost:{node.port}", path, json.dumps(body), headers)
+
+        reader = send(admin, "/api/tokens", {"name": "reader", "scopes": ["read"]}).json["token"]
+        assert send(admin, "/api/d1", {"name": "books"}).status == 201
+        assert send(admin, "/api/d1/books/query", {"sql": "CREATE TABLE t (v)"}).status == 200
+        assert send(reader, "/api/d1/books/read", {"sql": "SELECT * FROM t"}).status == 200
+        for kind in ("query", "raw"):
+            assert send(reader, f"/api/d1/books/{kind}", {"sql": "SELECT * FROM t"}).status == 403
+        assert send(reader, "/api/d1/books/read", {"sql": "DELETE FROM t"}).status == 400
+    finally:
+        assert node.stop() == 0
+
+
 def test_parameters_of_megabytes_are_checked_and_carried_on(atoll: Atoll) -> None:
     """A job process checks a large body: decoding millions of values would make other tenants wait."""
     ask(atoll, "POST", "", {"name": "large"})
