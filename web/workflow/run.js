@@ -12,6 +12,7 @@ const LONGEST_TIMER = 10_000;
 // A call has limits of CPU and wall time. A long workflow goes on in another pass.
 const MOST_BEGUN = 250;
 const MOST_MS = 240_000;
+const CALL_MS = 840_000; // a minute less than a call in the background may take
 
 export const now = () => Math.trunc(native.now());
 
@@ -47,6 +48,11 @@ export class Run {
     this.isOver = true;
     this.#clear();
     this.#settle(outcome);
+  }
+
+  /** How long an attempt may take that begins now. */
+  get left() {
+    return CALL_MS - (now() - this.#since);
   }
 
   get isWaiting() {

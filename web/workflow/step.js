@@ -103,8 +103,8 @@ export class WorkflowStep {
   }
 
   #attempt(callback, context, config) {
-    const timeout = durationOf(config.timeout, "`timeout`");
     const run = this.#run;
+    const timeout = Math.min(durationOf(config.timeout, "`timeout`"), run.left);
     run.enter();
     return new Promise((resolve, reject) => {
       const stop = after(timeout, () => end(reject, new WorkflowTimeoutError(`Execution timed out after ${timeout}ms`)));

@@ -78,6 +78,7 @@ class CloudflareWorkflows:
             Route("DELETE", one, self.delete, change, "Delete a workflow with all its instances"),
             Route("GET", f"{one}/versions", self.versions, read, "The version of a workflow"),
             Route("GET", instances, self.instances, read, "Instances, the newest first"),
+            Route("GET", f"{instances}/", self.instances, read, "The same: wrangler looks there for the latest"),
             Route("POST", instances, self.create, change, "Create an instance"),
             Route("POST", f"{instances}/batch", self.create_many, change, "Create instances"),
             Route("POST", f"{instances}/batch/delete", self.delete_many, change, "Delete instances"),
