@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BINDINGS = ROOT / "atoll/bindings"
 
 # Ordinary words with other meanings elsewhere: only in quotes do they name the field of a binding.
-ORDINARY = {"triggers", "services", "queues", "crons", "assets"}
+ORDINARY = {"triggers", "services", "queues", "crons", "assets", "workflows"}
 
 
 # Words that mean something else elsewhere: every schema folder has migrations, every module exports, the front sites,

@@ -27,6 +27,7 @@ const LAZY = [
   /^internal\/inspect\w*\.js$/,
   /^sockets\/\w+\.js$/,
   /^rpc\/\w+\.js$/,
+  /^workflow\/\w+\.js$/,
   /^worker\/(cloudflare_global|cloudflare_workers|tracing|fixed_flags\.gen|parcel|platform_parts|socket_port|thrown)\.js$/,
   /^(performance_entries|performance_observer|precise_sum|url\/(pattern\w*|ascii_hosts))\.js$/,
 ];

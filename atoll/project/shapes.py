@@ -136,7 +136,6 @@ FIELDS: dict[str, Field] = {
     "connect": Field(N, list[Any], MISSING, "workers cannot listen on raw sockets"),
     "addresses": Field(N, list[Any], IGNORED, "the operator of the node routes addresses to workers"),
     "unsafe_hello_world": Field(N, list[Any], MISSING, "it is Cloudflare's example of a binding"),
-    "workflows": Field(N, list[Any], MISSING, "Atoll does not have Workflows: use queues and crons"),
     "dispatch_namespaces": Field(N, list[Any], MISSING, "Atoll does not have dispatch namespaces: deploy over the API"),
     "worker_loaders": Field(N, list[Any], MISSING, "Atoll does not have worker loaders: deploy over the API"),
     "pages_build_output_dir": Field(T, Any, MISSING, "this is a Pages project: Atoll runs Workers"),

@@ -246,7 +246,6 @@ def test_the_older_syntax_with_a_build_step(atoll: Atoll, project: Write) -> Non
 REFUSED = {
     "vectorize": '"vectorize": [{ "binding": "DB", "index_name": "i" }]',
     "images": '"images": { "binding": "IMAGES" }',
-    "workflows": '"workflows": [{ "binding": "W", "name": "w", "class_name": "W" }]',
     "pages_build_output_dir": '"pages_build_output_dir": "./dist"',
 }
 
@@ -270,8 +269,7 @@ def test_an_unsupported_feature_is_refused_by_name(atoll: Atoll, project: Write,
 
 
 USES_WHAT_IS_MISSING = """
-import { RpcTarget, WorkflowEntrypoint } from "cloudflare:workers";
-export class Flow extends WorkflowEntrypoint {}
+import { RpcTarget } from "cloudflare:workers";
 class Counter extends RpcTarget {}
 export default {
   async fetch(request, env) {
@@ -280,7 +278,7 @@ export default {
     console.log("env is", env);
     const said = [];
     const uses = [() => DB.prepare("SELECT 1"), () => POOL.connect("a"), () => AI.run("m"), () => { DB.x = 1; },
-      () => new Flow(), () => new Counter()];
+      () => new Counter()];
     for (const use of uses) {
       try { use(); said.push("worked"); } catch (error) { said.push(error.message); }
     }
@@ -298,10 +296,9 @@ def test_an_allowed_missing_binding_throws_when_used(atoll: Atoll, project: Writ
     folder = project("cf-goes-without", **{"wrangler.jsonc": config, "index.js": USES_WHAT_IS_MISSING})
     run(folder, "deploy", "--allow-missing-bindings", **node_of(atoll))
     assert json.loads(atoll.get("cf-goes-without", "/other").text) == ["t", "object", True, True]
-    *said, made, target = json.loads(atoll.get("cf-goes-without").text)
+    *said, target = json.loads(atoll.get("cf-goes-without").text)
     assert [text.split(" cannot be used: ")[0] for text in said] == ["env.DB", "env.POOL", "env.AI", "env.DB"]
     assert all("atoll doctor" in text for text in said)
-    assert made == "A WorkflowEntrypoint cannot be made: Atoll has no Workflows yet."
     assert target == "worked"
     shown = json.loads(run(folder, "workers", "show", "cf-goes-without", "--json", **node_of(atoll)).stdout)
     fields = {binding["name"]: binding["field"] for binding in shown["bindings"]}

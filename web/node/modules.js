@@ -132,9 +132,10 @@ export function builtIn(specifier) {
   if (specifier === "cloudflare:node") return withDefault(lazy("node/cloudflare_node.js"));
   if (specifier === "cloudflare:sockets") return withDefault({ connect: lazy("sockets/tcp_socket.js").connect });
   if (specifier === "cloudflare:email") return withDefault({ EmailMessage: lazy("email/email_message.js").EmailMessage });
+  if (specifier === "cloudflare:workflows") return withDefault({ NonRetryableError: lazy("workflow/module.js").NonRetryableError });
   const name = specifier.replace(/^node:/, "");
   if (Object.hasOwn(loaders(), name)) return loadNode(name);
-  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:node", "cloudflare:workers", "cloudflare:sockets", "cloudflare:email"].join(", ");
+  const all = [...Object.keys(loaders()).map((each) => `node:${each}`), "cloudflare:node", "cloudflare:workers", "cloudflare:sockets", "cloudflare:email", "cloudflare:workflows"].join(", ");
   if (name !== specifier || MISSING.has(name)) return `Atoll has no node:${name}; the built-in modules are ${all}`;
   if (ELSEWHERE.test(specifier)) return "modules are read from the deployment alone: put it into `modules`, or bundle it";
   return specifier.includes(":") ? `there is no such built-in module; there are ${all}` : undefined;

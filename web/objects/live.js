@@ -12,6 +12,7 @@ import { ErrorCode, Level } from "../internal/wire.gen.js";
 import { startTimer, clearTimeout } from "../timers.js";
 import { runningCall } from "../worker/call.js";
 import { currentEnv } from "../worker/env.js";
+import { isWorkflowClass } from "../worker/handlers.js";
 import { useEntrypoint } from "../rpc/members.js";
 import { isObjectClass } from "./base.js";
 import { storedName, storeName } from "./alarm_name.js";
@@ -177,7 +178,7 @@ class ObjectHost {
 function newHost(exports, address) {
   const Class = exports[address.entrypoint];
   if (typeof Class !== "function") throw new TypeError(`The worker exports no class "${address.entrypoint}".`);
-  return new ObjectHost(Class, address);
+  return new ObjectHost(isWorkflowClass(Class) ? lazy("workflow/instance.js").instanceClassOf(Class) : Class, address);
 }
 
 function hostOf(exports, address) {

@@ -9,7 +9,7 @@ import { RpcPromise, RpcProperty, RpcStub, RpcTarget, ServiceStub } from "../rpc
 import { isOn } from "./compatibility.js";
 import { ownExports } from "./context.js";
 import { currentEnv } from "./env.js";
-import { WorkerEntrypoint } from "./handlers.js";
+import { WorkerEntrypoint, WorkflowEntrypoint } from "./handlers.js";
 import { tracing } from "./tracing.js";
 
 /** Keeps the running call open until `promise` is settled. */
@@ -19,19 +19,6 @@ function waitUntil(promise) {
   if (call === undefined) throw new Error("waitUntil() belongs to a request: it cannot be called by top-level code or after its end.");
   call.waitUntil(promise);
 }
-
-/** A class that projects extend at top level and that cannot be instantiated in Atoll. */
-function absent(name, what) {
-  const Absent = class {
-    constructor() {
-      throw new Error(`A ${name} cannot be made: Atoll has no ${what} yet.`);
-    }
-  };
-  Object.defineProperty(Absent, "name", { value: name, configurable: true });
-  return Absent;
-}
-
-const WorkflowEntrypoint = absent("WorkflowEntrypoint", "Workflows");
 
 // Keys of what withEnv() and withExports() put in the place of the worker's own, for the code that they call and all that it starts.
 const ENV = {};

@@ -24,6 +24,19 @@ export class WorkerEntrypoint {
   }
 }
 
+/** https://developers.cloudflare.com/workflows/build/workers-api/#workflowentrypoint: the code of a workflow (web/workflow). */
+export class WorkflowEntrypoint {
+  constructor(ctx, env) {
+    this.ctx = ctx;
+    this.env = env;
+  }
+}
+
+/** A class whose instances run as steps. */
+export function isWorkflowClass(target) {
+  return typeof target === "function" && target.prototype instanceof WorkflowEntrypoint;
+}
+
 /** A class whose methods other workers may call: one that extends WorkerEntrypoint. */
 export function isEntrypointClass(target) {
   return typeof target === "function" && target.prototype instanceof WorkerEntrypoint;
@@ -55,7 +68,7 @@ export function moduleHandlers(exports) {
 }
 
 function handlersOf(exports) {
-  const hasMethods = Object.values(exports).some((value) => isEntrypointClass(value) || isObjectClass(value));
+  const hasMethods = Object.values(exports).some((value) => isEntrypointClass(value) || isObjectClass(value) || isWorkflowClass(value));
   if (!("default" in exports)) {
     if (hasMethods) return { target: {}, names: ["rpc"] };
     throw refuse(ErrorCode.NO_DEFAULT, "No default export: the main module must `export default { fetch(request, env, ctx) { … } }`.");

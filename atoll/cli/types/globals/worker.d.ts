@@ -212,11 +212,66 @@ declare module "cloudflare:workers" {
   export function withEnvAndExports<Result>(env: unknown, exports: unknown, callback: () => Result): Result;
   /** Custom spans. They are not recorded. */
   export const tracing: Tracing;
-  /** @deprecated There are no Workflows: the class can be extended, and throws when it is made. */
-  export abstract class WorkflowEntrypoint<Env = unknown> {
+  type StepDuration = `${number} ${"second" | "minute" | "hour" | "day" | "week" | "month" | "year"}${"" | "s"}` | number;
+  export interface WorkflowEvent<Payload> {
+    payload: Readonly<Payload>;
+    timestamp: Date;
+    instanceId: string;
+    workflowName: string;
+  }
+  export interface WorkflowStepEvent<Payload> {
+    payload: Readonly<Payload>;
+    timestamp: Date;
+    type: string;
+  }
+  export interface WorkflowStepContext {
+    step: { name: string; count: number };
+    attempt: number;
+    config: WorkflowStepConfig;
+  }
+  export interface WorkflowStepConfig {
+    /** Without it: 5 more attempts, after 1, 2, 4, 8 and 16 seconds. */
+    retries?: {
+      limit: number;
+      delay: StepDuration | ((input: { ctx: WorkflowStepContext; error: Error }) => StepDuration | Promise<StepDuration>);
+      backoff?: "constant" | "linear" | "exponential";
+    };
+    /** Of one attempt; without it "10 minutes". */
+    timeout?: StepDuration;
+    /** The output is not shown to operators. */
+    sensitive?: "output";
+  }
+  export interface WorkflowStepRollback<Value> {
+    /** Undoes the step if the workflow fails later. Is tried again like a step. */
+    rollback?: (input: { error: Error; output: Value | undefined; stepName: string }) => Promise<void> | void;
+    rollbackConfig?: WorkflowStepConfig;
+  }
+  export interface WorkflowStep {
+    do<Value>(name: string, callback: (ctx: WorkflowStepContext) => Promise<Value> | Value, options?: WorkflowStepRollback<Value>): Promise<Value>;
+    do<Value>(
+      name: string,
+      config: WorkflowStepConfig,
+      callback: (ctx: WorkflowStepContext) => Promise<Value> | Value,
+      options?: WorkflowStepRollback<Value>,
+    ): Promise<Value>;
+    sleep(name: string, duration: StepDuration): Promise<void>;
+    sleepUntil(name: string, time: Date | number): Promise<void>;
+    /** Rejects with a WorkflowTimeoutError if no event comes in time: within 24 hours, unless `timeout` says otherwise. */
+    waitForEvent<Payload>(name: string, options: { type: string; timeout?: StepDuration }): Promise<WorkflowStepEvent<Payload>>;
+  }
+  /** The code of a workflow. Export a class that extends it, and name it in `workflows` of the config. */
+  export abstract class WorkflowEntrypoint<Env = unknown, Params = unknown> {
     protected ctx: any;
     protected env: Env;
     constructor(ctx: any, env: Env);
+    run(event: Readonly<WorkflowEvent<Params>>, step: WorkflowStep): Promise<unknown>;
+  }
+}
+
+declare module "cloudflare:workflows" {
+  /** Thrown in a step, it ends the retries of the step. */
+  export class NonRetryableError extends Error {
+    constructor(message: string, name?: string);
   }
 }
 

@@ -1,0 +1,1 @@
+"""What the instances of workflows ask of the node."""
