@@ -25,7 +25,8 @@ REFUSED: Final = b"x-atoll-refused-cookie: its Domain is the base domain of this
 def guarded(block: bytes, base: str) -> bytes:
     """A checked header block, without cookies that are refused on a node with this base domain."""
     pattern = _refused_attribute(base)
-    kept, at = [], 0
+    kept: list[bytes] = []
+    at = 0
     while found := pattern.search(block, at):
         start = block.rfind(b"\n", at, found.start()) + 1 or at
         end = block.index(b"\n", found.end()) + 1

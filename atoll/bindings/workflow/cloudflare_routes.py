@@ -156,7 +156,7 @@ class CloudflareWorkflows:
             "id": each.id, "class_name": each.class_name, "workflow_id": each.id,
             "created_on": iso_time(each.created_at), "modified_on": iso_time(each.changed_at),
         }  # fmt: skip
-        return paged(request, [shown])
+        return await paged(request, [shown])
 
     # --- instances ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from atoll.manifests.manifest import BindingQuota, CommandGroup, Manifest
 
@@ -30,14 +30,10 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
     return WorkflowsApi(binding, tools.audit).routes()
 
 
-def is_used_by(version: Any) -> bool:
-    return bool(version.triggers.get("workflows"))
-
-
 MANIFEST = Manifest(
     kind="workflow",
     one_node="Workflows",
-    used_by=is_used_by,
+    holds=("workflows.db", "SELECT count(*) FROM workflows"),
     make=make,
     cloudflare="atoll.bindings.workflow.cloudflare",
     config="atoll.bindings.workflow.config",

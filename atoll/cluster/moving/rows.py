@@ -23,7 +23,7 @@ async def add_rows(table: MovedTable, source: apsw.Connection, connection: Conne
     """Copy a table into PostgreSQL and compare it. Returns how many rows it has."""
     total = 0
     batches = _batches(source, table.read)
-    while batch := await asyncio.to_thread(next, batches, None):
+    while batch := await asyncio.to_thread(_next, batches):
         await connection.executemany(table.add, batch)
         total += len(batch)
     await compare_rows(table, source, connection)
@@ -53,12 +53,11 @@ async def compare_rows(table: MovedTable, own: apsw.Connection, connection: Conn
     async for found in _found(connection, table.find):
         for row in found:
             if not waiting:
-                batch: list[Row] | None = await asyncio.to_thread(next, batches, None)
-                waiting = list(reversed(batch or []))
+                waiting = list(reversed(await asyncio.to_thread(_next, batches)))
             number += 1
             if not waiting or _plain(waiting.pop()) != row:
                 raise differs(table.name, number)
-    if waiting or await asyncio.to_thread(next, batches, None):
+    if waiting or await asyncio.to_thread(_next, batches):
         raise differs(table.name, number + 1)
 
 
@@ -101,6 +100,11 @@ def _batches(connection: apsw.Connection, sql: str) -> Iterator[list[Row]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _next(batches: Iterator[list[Row]]) -> list[Row]:
+    """The next batch; an empty one at the end."""
+    return next(batches, [])
 
 
 def _plain(row: Row) -> Row:
