@@ -40,7 +40,7 @@ def by_workers(options: Options) -> Curve:
 
 def by_connections(options: Options) -> Curve:
     found: dict[int, list[Cost]] = {count: [] for count in CLIENTS}
-    with node_of(AMONG) as server:
+    with node_of(AMONG, tenant_calls=2 * CLIENTS[-1]) as server:
         expect_all(server, named_workers(AMONG))
         lua = varied_requests(AMONG)
         cost(server, "w0", "/", CONNECTIONS, 3, lua)
