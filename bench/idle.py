@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from bench.costs import cpu_seconds
 from bench.harness import Atoll, rss_of
 from bench.load import wrk
-from bench.many_workers import cpu_seconds, varied_requests
+from bench.many_workers import varied_requests
 from bench.mixed import expect_all, named_workers
 from bench.report import Options, Row, main
 
