@@ -138,6 +138,13 @@ class Settings:
     asset_cache_bytes: int = setting(64 * MB, "Memory for small static assets that were requested recently.")
 
     # Engines
+    processes: int = setting(
+        1,
+        "Number of equal node processes that share the port, on nodes with PostgreSQL; each has a port of its own after"
+        " it, and its part of the engines.",
+        low=1,
+        high=64,
+    )
     engines: int = setting(
         len(os.sched_getaffinity(0)),
         "Number of engine processes.",
