@@ -62,6 +62,7 @@ from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import trigger_kinds
+from atoll.observe.engine_overview import EngineOverview
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
@@ -322,12 +323,10 @@ class Node:
 
         self._undo.push_async_callback(self.offload.close)
         settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
+        engines = EngineOverview(self.pool, self.supervisor, lambda: self.lag.in_ms())
+        found = settings, self.deployer, store, self.logs, self.access
         parts = ControlParts(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            self.access,
+            *found,
             Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
@@ -339,7 +338,7 @@ class Node:
             cluster=cluster,
             more=[
                 *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
-                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster, engines),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )

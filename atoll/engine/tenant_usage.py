@@ -91,7 +91,10 @@ class TenantUsages:
         """Set the caps of one tenant; None restores those of the node's settings."""
         self.of(name).set_caps(caps or self.usual)
 
+    def active(self) -> list[TenantUsage]:
+        """The tenants with calls or isolates."""
+        return [tenant for tenant in self._by_name.values() if tenant.in_flight or tenant.loaded]
+
     def busiest(self, count: int) -> list[TenantUsage]:
         """The tenants with the most calls in flight, for the pool report."""
-        active = [tenant for tenant in self._by_name.values() if tenant.in_flight or tenant.loaded]
-        return sorted(active, key=lambda tenant: (-tenant.in_flight, -tenant.loaded, tenant.name))[:count]
+        return sorted(self.active(), key=lambda tenant: (-tenant.in_flight, -tenant.loaded, tenant.name))[:count]

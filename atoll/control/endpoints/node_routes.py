@@ -11,7 +11,9 @@ from atoll.config import Settings
 from atoll.control.endpoints.backup import BackupApi
 from atoll.control.endpoints.config import ConfigApi
 from atoll.control.endpoints.damage import DamageApi
+from atoll.control.endpoints.engines import EnginesApi
 from atoll.control.endpoints.nodes import Nodes, NodesApi
+from atoll.observe.engine_overview import EngineOverview
 
 
 def node_routes(
@@ -20,10 +22,12 @@ def node_routes(
     audit: AuditLog,
     objects: Objects,
     cluster: Nodes | None,
+    engines: EngineOverview,
 ) -> list[Route]:
     return [
         *NodesApi(cluster, audit).routes(),
         *ConfigApi(settings, origins).routes(),
         *BackupApi(settings, audit).routes(),
         *DamageApi(objects).routes(),
+        *EnginesApi(engines, audit).routes(),
     ]
