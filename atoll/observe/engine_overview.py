@@ -102,6 +102,7 @@ class CountsNow(msgspec.Struct):
 
 class EnginesAnswer(msgspec.Struct):
     at: str
+    node: str  # its name in the cluster; "" for a node by itself
     uptime_seconds: float
     cores: int
     memory_total_bytes: int
@@ -164,6 +165,7 @@ class EngineOverview:
         self._lag = lag
         self._clock = clock
         self._began = clock()
+        self.node_name = ""
         self._rates = EngineRates()
         self._turn = asyncio.Lock()
         self._last: tuple[float, EnginesAnswer] | None = None
@@ -192,6 +194,7 @@ class EngineOverview:
         own, total = uses[str(os.getpid())], sum(len(told) for _, told in seen)
         return EnginesAnswer(
             at=iso_time(time.time() * 1000),
+            node=self.node_name,
             uptime_seconds=round(self._clock() - self._began, 1),
             cores=os.cpu_count() or 1,
             memory_total_bytes=total_bytes(),
