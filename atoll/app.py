@@ -347,7 +347,9 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
+        return Deployer(
+            DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter, self.inner)
+        )
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})

@@ -17,8 +17,9 @@ import { Worker } from "./views/worker.js";
 
 // Fetched when they are opened
 const Manage = lazy(() => import("./manage/view.js"), "View");
+const Playground = lazy(() => import("./playground/view.js"), "View");
 
-const VIEWS = { "": Home, workers: Worker, data: Data, routes: RoutesMap, manage: Manage };
+const VIEWS = { "": Home, workers: Worker, data: Data, routes: RoutesMap, playground: Playground, manage: Manage };
 
 /** A mistake in a view: said on the page, and never an empty one. */
 class Fallback extends Component {

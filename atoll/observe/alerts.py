@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 
 import msgspec
 
@@ -163,7 +163,7 @@ class NodeAlerts:
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    def begin(cls, meter: Meter, sources: Sources, undo: ExitStack) -> NodeAlerts:
+    def begin(cls, meter: Meter, sources: Sources, undo: AsyncExitStack) -> NodeAlerts:
         """Alerts that are judged until `undo` is closed."""
         alerts = cls(meter, sources)
         alerts._timer = asyncio.get_running_loop().call_later(PERIOD, alerts._tick)

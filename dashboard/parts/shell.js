@@ -14,6 +14,7 @@ const PLACES = [
   { path: "", key: "h", name: "Workers", is: ["", "workers"] },
   { path: "/data", key: "d", name: "Data", is: ["data"] },
   { path: "/routes", key: "r", name: "Routes", is: ["routes"] },
+  { path: "/playground", key: "p", name: "Playground", is: ["playground"] },
   { path: "/manage", key: "m", name: "Manage", is: ["manage"] },
 ];
 const KEYS = [
@@ -21,6 +22,7 @@ const KEYS = [
   ["g h", "workers"],
   ["g d", "data"],
   ["g r", "routes"],
+  ["g p", "playground"],
   ["g m", "what operators look after"],
   ["t", "light, dark or as the system"],
   ["?", "this list"],

@@ -115,7 +115,7 @@ def test_no_page_of_operators_is_wider_than_the_window(pages: Pages, width: int)
 def test_a_tenant_is_suspended_by_its_name_and_served_again(pages: Pages, node: Atoll) -> None:
     pages.open("/manage/tenants/calm")
     pages.click("Suspend")
-    pages.type("calm", "dialog input")
+    pages.type("calm", "dialog[open] input")
     assert pages.violations() == []
     pages.click("Suspend", "dialog button")
     pages.wait("document.querySelector('#main .badge.bad')?.innerText === 'suspended'")
@@ -128,10 +128,10 @@ def test_a_tenant_is_suspended_by_its_name_and_served_again(pages: Pages, node: 
 def test_a_quota_is_changed_and_the_others_stay(pages: Pages, node: Atoll) -> None:
     pages.open("/manage/tenants/loud")
     pages.click("Change")
-    pages.wait("Boolean(document.querySelector('dialog input[name=kv_keys]'))")
+    pages.wait("Boolean(document.querySelector('dialog[open] input[name=kv_keys]'))")
     assert pages.violations() == []
-    pages.run("document.querySelector('dialog input[name=kv_keys]').select()")
-    pages.type("250", "dialog input[name=kv_keys]")
+    pages.run("document.querySelector('dialog[open] input[name=kv_keys]').select()")
+    pages.type("250", "dialog[open] input[name=kv_keys]")
     pages.click("Save", "dialog button")
     pages.wait("document.body.innerText.includes('0 of 250') && !document.querySelector('dialog')")
     quotas = node.control("GET", "/api/tenants/loud").json["quotas"]
@@ -142,7 +142,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(pages: Pages, node:
     pages.open("/manage/tokens")
     assert EVIL in pages.text()
     pages.click("New token")
-    pages.type("ada", "dialog input[type=text]")
+    pages.type("ada", "dialog[open] input[type=text]")
     assert pages.violations() == []
     pages.click("Make it", "dialog button")
     token = pages.wait("document.querySelector('dialog pre.token')?.innerText")
@@ -155,7 +155,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(pages: Pages, node:
     pages.run(
         "[...document.querySelectorAll('tbody tr')].find((row) => row.innerText.startsWith('ada')).querySelector('button').click()"
     )
-    pages.type("ada", "dialog input")
+    pages.type("ada", "dialog[open] input")
     pages.click("Revoke", "dialog button")
     pages.wait("document.querySelector('.told:not(:empty)')?.innerText === 'ada is revoked.'")
     assert node.request("GET", node.control_host, "/api/whoami", None, headers).status == 401
