@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from importlib import resources
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from msgspec import Struct
 
 from atoll.api.refusals import ApiCode, Refused
 from atoll.bindings.services import Objects
+from atoll.db.shared import opened
 from atoll.db.sqlite import Database
+from atoll.db.touched import Touched
 from atoll.objects.store import ObjectKey
 
 OBJECT_ID = "0" * 64  # each database has a namespace to itself
@@ -30,15 +33,29 @@ class StoredDatabase(Struct, frozen=True):
         return ObjectKey(self.id, OBJECT_ID)
 
 
-class Databases:
-    """All of them in memory, and on disk in a file of their own."""
+async def _ignore(id: str) -> None: ...
 
-    def __init__(self, path: Path) -> None:
-        folder = resources.files("atoll.bindings.d1") / "migrations"
-        self._database = Database(path, migrations=folder)
-        self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
+
+class Databases:
+    """All of them in memory, and in a file of their own, or in one that nodes share."""
+
+    def __init__(self, place: Path | Database) -> None:
+        self._database = opened(place, resources.files("atoll.bindings.d1") / "migrations")
         self._most: dict[str, int | None] = {}
         self._turn = asyncio.Lock()  # of changes
+        self._database.listen(self._follow)
+        self.on_gone: Callable[[str], Awaitable[None]] = _ignore  # another node has deleted a database
+        self._load()
+
+    async def _follow(self, touched: Touched) -> None:
+        """Another node has changed something."""
+        known = {each.id for some in self._by_name.values() for each in some.values()}
+        self._load()
+        for id in known - {each.id for some in self._by_name.values() for each in some.values()}:
+            await self.on_gone(id)
+
+    def _load(self) -> None:
+        self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
         sql = "SELECT id, tenant, name, created_at FROM databases"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             found = StoredDatabase(*row)
@@ -88,7 +105,7 @@ class Databases:
             if self._by_name.get(database.tenant, {}).pop(database.name, None) is None:
                 return  # another request was faster
             try:
-                await objects.delete(database.key)
+                await objects.delete_namespace(database.id)
                 await self._write("DELETE FROM databases WHERE id = ?", database.id)
             except BaseException:
                 self._add(database)

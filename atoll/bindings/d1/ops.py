@@ -28,6 +28,7 @@ MAX_QUERY = 32 << 20
 MAX_ANSWER = 48 << 20  # bytes; database.mjs bounds the characters
 MAX_ERROR = 64 << 10
 QUERY_MS = 30_000
+SHARED = "d1_databases"  # the file of databases that nodes share
 MODULE = "database.mjs"
 MODULES = MODULE, "dump.mjs"
 
@@ -47,7 +48,10 @@ class D1(Binding):
     def __init__(self, services: Services) -> None:
         self._services = services
         self.folder = services.settings.data
-        self.databases = Databases(services.settings.data / "d1.db")
+        alone = services.settings.data / "d1.db"
+        self.databases = Databases(services.place_of(SHARED) if services.shares_objects else alone)
+        if services.objects is not None:
+            self.databases.on_gone = services.objects.delete_namespace
         folder = resources.files("atoll.bindings.d1")
         self._modules = tuple(Module(name, ModuleKind.ESM, (folder / name).read_bytes()) for name in MODULES)
         self._versions: dict[str, Version] = {}  # by tenant

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 MAX_NAME = 16 << 10  # characters of the name of an object
+SHARED = "object_classes"  # the file of namespaces that nodes share
 RPC = int(Event.RPC)
 EXPORTS_SINCE = "2025-11-17"
 
@@ -56,12 +57,14 @@ class DurableObjects(Binding):
     def __init__(self, services: Services, pipes: PipeBinding) -> None:
         self._services = services
         self._pipes = pipes
-        self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
+        alone = services.settings.data / "object_namespaces.db"
+        self.namespaces = Namespaces(services.place_of(SHARED) if services.shares_objects else alone)
         self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
-        self.facets = Facets(self.namespaces, lambda: self.objects)
+        self.facets = Facets(self.namespaces, lambda: self.objects, is_shared=services.shares_objects)
         self.console = ObjectConsole(services.inner, services.workers)
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
+            self.namespaces.on_gone = self.trigger.end
             services.objects.resolve = self.resolve
             services.objects.refuses_new = self._refuses_new
 

@@ -22,6 +22,7 @@ from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
+from atoll.engine.objects.among_nodes import AmongNodes
 from atoll.engine.objects.ends import ObjectEnds
 from atoll.engine.objects.fences import Fences
 from atoll.engine.objects.hibernation import Hibernation
@@ -36,10 +37,10 @@ from atoll.engine.objects.object_calls import (
     keep_call,
     keep_timers,
 )
-from atoll.engine.objects.placing import isolate_for, refused
+from atoll.engine.objects.placing import isolate_for, opened_for, refused
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
-from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure
 from atoll.holdings import Holdings
 from atoll.objects.store import ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode
@@ -83,6 +84,7 @@ class ObjectRuntime:
             self._ends.delete_namespace,
             self._ends.restore,
         )
+        self.among: AmongNodes | None = None  # None: no other node has objects of this one's
         self._is_stopping = self.is_retired = False  # retired: another process has the objects
         self.opened = self.resets = self.evicted = self.retried = 0
 
@@ -90,10 +92,12 @@ class ObjectRuntime:
         """Before the first call."""
         self.store = store
         store.on_merged = self._on_merged
+        if (shared := store.shared) is not None:
+            self.among = AmongNodes(self, shared)
 
     def counts(self) -> dict[str, int]:
         counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
-        return counts | {"socket_event": self.hibernation.events}
+        return counts | {"socket_event": self.hibernation.events} | self.store.counts()
 
     # --- calls ---
 
@@ -148,6 +152,7 @@ class ObjectRuntime:
     def _made(self, target: ObjectTarget, version: Version) -> LiveObject:
         live = LiveObject(target, version, self._clock())
         live.owner = ObjectCalls(self, live)
+        live.is_shared = self.among is not None
         return live
 
     def heard(self, call: Call, caller: CallListener) -> CallListener:
@@ -181,7 +186,8 @@ class ObjectRuntime:
             failure = await self._try_to_open(live)
             if failure is None:
                 return
-            may_help = failures.told(failure).is_retryable and failure.code != ErrorCode.SHUTTING_DOWN
+            may_help = failures.told(failure).is_retryable and failure is not failures.ELSEWHERE
+            may_help = may_help and failure.code != ErrorCode.SHUTTING_DOWN
             if attempt == ATTEMPTS or self._clock() + pause > until or not may_help or not live.look():
                 self.give_up(live, failure)
                 return
@@ -191,13 +197,12 @@ class ObjectRuntime:
 
     async def _try_to_open(self, live: LiveObject) -> Failure | None:
         await self._fences.passed(live.key)
+        losses = self.among.losses if self.among is not None else 0
+        opened = await opened_for(self.store, live)
+        if isinstance(opened, Failure):
+            return opened
         try:
-            opened = await self.store.open(live.key)
-        except StorageFailed as error:
-            log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
-            return failures.UNREADABLE
-        try:
-            await self._place(live, opened)
+            await self._place(live, opened, losses)
         except LoadFailed as error:
             self.store.close(live.key)
             return error.failure
@@ -209,7 +214,7 @@ class ObjectRuntime:
             os.close(opened.fd)
         return None
 
-    async def _place(self, live: LiveObject, opened: Opened) -> None:
+    async def _place(self, live: LiveObject, opened: Opened, losses: int) -> None:
         """Choose an isolate for an object whose storage is open, and send its calls there."""
         refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
         if refusal:
@@ -217,8 +222,8 @@ class ObjectRuntime:
         assert self.pool is not None
         while True:
             isolate = await isolate_for(self.pool, live, self._clock)
-            if not live.look():  # every caller has gone
-                raise LoadFailed(failures.LOST)
+            if not live.look() or (self.among is not None and self.among.losses != losses):
+                raise LoadFailed(failures.LOST)  # every caller has gone, or another node may have it
             residents = self._residents(isolate)
             self.evicted += residents.make_room(self._may_leave)
             try:
@@ -236,7 +241,7 @@ class ObjectRuntime:
 
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
-            output_gate.install(isolate.session)
+            output_gate.install(isolate.session, self.among.check_lease if self.among is not None else None)
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
@@ -255,6 +260,10 @@ class ObjectRuntime:
             self.pool.refuse(call, failures.told(failure))
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if self.among is not None:
+            self.among.check_lease()
+        if live.state == CLOSED:
+            return
         if what == KEPT:
             keep_call(live, isolate, payload)
         elif what != TIMERS:
