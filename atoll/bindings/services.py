@@ -46,6 +46,7 @@ class ObjectTarget(NamedTuple):
     name: str | None = None  # if it was reached by name
     path: tuple[str, ...] = ()  # the names of the method, if it is called by one
     facet: FacetTarget | None = None
+    is_local: bool = False  # what is sent to it cannot go to another node
 
 
 class ServiceWay(NamedTuple):

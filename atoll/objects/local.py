@@ -282,9 +282,6 @@ class LocalObjects:
         found = await self._index.damaged()
         return [Damaged(NOBODY, self.lost), *found] if self.lost else found
 
-    def counts(self) -> dict[str, int]:
-        return {}
-
     @property
     def is_empty(self) -> bool:
         return self._table.is_empty and self.next_alarm() is None

@@ -105,6 +105,12 @@ class SharedStorage(Protocol):
     def holds(self) -> bool:
         """Whether this node may answer for its objects now."""
 
+    def counts(self) -> dict[str, int]:
+        """What happened between nodes, for metrics."""
+
+    async def release(self, key: ObjectKey) -> bool:
+        """Let another node have an object that is not open here. False if it is."""
+
 
 class ObjectStorage(Protocol):
     @property
@@ -178,9 +184,6 @@ class ObjectStorage(Protocol):
 
     async def damaged(self) -> list[Damaged]:
         """Objects that are refused, and why."""
-
-    def counts(self) -> dict[str, int]:
-        """What happened between nodes, for metrics."""
 
 
 def check_key(key: ObjectKey) -> None:

@@ -49,13 +49,14 @@ class Databases:
 
     async def _follow(self, touched: Touched) -> None:
         """Another node has changed something."""
-        known = {each.id for some in self._by_name.values() for each in some.values()}
+        known = set(self._by_id)
         self._load()
-        for id in known - {each.id for some in self._by_name.values() for each in some.values()}:
+        for id in known - set(self._by_id):
             await self.on_gone(id)
 
     def _load(self) -> None:
         self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
+        self._by_id: dict[str, StoredDatabase] = {}
         sql = "SELECT id, tenant, name, created_at FROM databases"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             found = StoredDatabase(*row)
@@ -63,6 +64,7 @@ class Databases:
 
     def _add(self, database: StoredDatabase) -> None:
         self._by_name.setdefault(database.tenant, {})[database.name] = database
+        self._by_id[database.id] = database
 
     def find(self, tenant: str, name: str) -> StoredDatabase | None:
         """By its name or its UUID."""
@@ -71,6 +73,9 @@ class Databases:
 
     def named(self, tenant: str, name: str) -> StoredDatabase | None:
         return self._by_name.get(tenant, {}).get(name)
+
+    def by_id(self, id: str) -> StoredDatabase | None:
+        return self._by_id.get(id)
 
     def of_tenant(self, tenant: str) -> list[StoredDatabase]:
         return sorted(self._by_name.get(tenant, {}).values(), key=lambda each: each.name)
@@ -104,6 +109,7 @@ class Databases:
         async with self._turn:
             if self._by_name.get(database.tenant, {}).pop(database.name, None) is None:
                 return  # another request was faster
+            self._by_id.pop(database.id, None)
             try:
                 await objects.delete_namespace(database.id)
                 await self._write("DELETE FROM databases WHERE id = ?", database.id)

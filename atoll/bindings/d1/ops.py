@@ -19,6 +19,7 @@ from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.d1.databases import OBJECT_ID, Databases, StoredDatabase
 from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
 from atoll.errors import BindingRefused, CalleeFailed, InvalidArgument
+from atoll.objects.store import ObjectKey
 from atoll.wire.generated import Event
 from atoll.workers import Limits, Module, ModuleKind, ScriptFormat, Version
 
@@ -37,6 +38,10 @@ class D1Entry(msgspec.Struct, forbid_unknown_fields=True):
     database: str
 
 
+def _target(database: StoredDatabase) -> ObjectTarget:
+    return ObjectTarget(database.id, OBJECT_ID, "Database", is_sql=True)
+
+
 class QueryFailed(Exception):
     """SQLite, or the class of databases, refused a query: the words of the error."""
 
@@ -52,6 +57,8 @@ class D1(Binding):
         self.databases = Databases(services.place_of(SHARED) if services.shares_objects else alone)
         if services.objects is not None:
             self.databases.on_gone = services.objects.delete_namespace
+            others = services.objects.resolve
+            services.objects.resolve = lambda key: self.resolve(key) or others(key)
         folder = resources.files("atoll.bindings.d1")
         self._modules = tuple(Module(name, ModuleKind.ESM, (folder / name).read_bytes()) for name in MODULES)
         self._versions: dict[str, Version] = {}  # by tenant
@@ -94,6 +101,11 @@ class D1(Binding):
 
     # --- queries ---
 
+    def resolve(self, key: ObjectKey) -> tuple[ObjectTarget, Version] | None:
+        """The class of a database, for calls of another node."""
+        found = self.databases.by_id(key.namespace) if key.id == OBJECT_ID else None
+        return None if found is None else (_target(found), self._version(found.tenant))
+
     @op("d1.query")
     async def query(self, call: OpCall) -> Reply:
         if len(call.body) > MAX_QUERY:
@@ -110,11 +122,10 @@ class D1(Binding):
 
     async def ask(self, database: StoredDatabase, query: bytes, hops: int = 0) -> bytes:
         """The answer of a database in JSON."""
-        target = ObjectTarget(database.id, OBJECT_ID, "Database", is_sql=True)
         head = b"POST http://d1/\nhost: d1\r\ncontent-length: %d\r\n" % len(query)
         event = int(Event.ENTRYPOINT)
         call = self._services.inner.start(
-            InnerRequest(self._version(database.tenant), head, query, True, hops, event, None, target)
+            InnerRequest(self._version(database.tenant), head, query, True, hops, event, None, _target(database))
         )
         whole, size = BytesIO(), 0
         try:

@@ -65,7 +65,8 @@ class DurableObjects(Binding):
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
             self.namespaces.on_gone = self.trigger.end
-            services.objects.resolve = self.resolve
+            others = services.objects.resolve
+            services.objects.resolve = lambda key: self.resolve(key) or others(key)
             services.objects.refuses_new = self._refuses_new
 
     @property
@@ -214,7 +215,8 @@ class DurableObjects(Binding):
         head = NOT_PLAIN.sub("?", f"RPC {target.class_name}.{method}").encode("ascii") + b"\n"
         session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
         try:
-            aimed = target._replace(path=names)
+            is_local = meta.get("caps") is True or meta.get("pipes") is not None
+            aimed = target._replace(path=names, is_local=is_local)
             inner = self._services.inner.method(
                 InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session, way)
             )

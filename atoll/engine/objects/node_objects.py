@@ -10,6 +10,7 @@ from atoll.bindings.base import Binding
 from atoll.config import Settings
 from atoll.engine.loaded.load_frames import OWN
 from atoll.engine.objects.alarms import AlarmClock
+from atoll.engine.objects.among_nodes import linked
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
 from atoll.holdings import Holdings
@@ -44,6 +45,8 @@ class NodeObjects:
         `cluster`: the nodes that share the objects, if this one is not by itself.
         """
         self.runtime.start(await self._open(settings, undo, cluster))
+        if self.runtime.among is not None and cluster is not None:
+            undo.push_async_callback((await linked(settings, cluster, self.runtime.among)).close)
         undo.push_async_callback(self.runtime.close)
         undo.push_async_callback(self.alarms.close)
 

@@ -26,12 +26,12 @@ SWEEP_SECONDS: Final = 0.1  # before another try
 NEAR_CALLS: Final = 8  # that an isolate near the caller may have beyond others
 
 
-async def opened_for(store: ObjectStorage, live: LiveObject) -> Opened | Failure:
+async def opened_for(store: ObjectStorage, live: LiveObject) -> Opened | Failure | Elsewhere:
     """The storage of an object, open; or why it cannot be."""
     try:
         return await store.open(live.key)
-    except Elsewhere:
-        return failures.ELSEWHERE
+    except Elsewhere as elsewhere:
+        return elsewhere
     except StorageAway as error:
         log.warning("an object of %s cannot be opened: %s", live.version.worker_name, error)
         return failures.AWAY

@@ -1,7 +1,7 @@
 """How pages are written in PostgreSQL: compressed, with a checksum.
 
-    body of a commit   u32 count · count x u32 page numbers · zstd of count x 4096 bytes, with its checksum
-    body of a chunk    zstd of the pages of a chunk, with its checksum
+body of a commit   u32 count · count x u32 page numbers · zstd of count x 4096 bytes, with its checksum
+body of a chunk    zstd of the pages of a chunk, with its checksum
 """
 
 from __future__ import annotations

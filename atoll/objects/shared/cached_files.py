@@ -1,6 +1,6 @@
 """The files of objects on the disk of this node: caches, made from what the database has, and gone with the node.
 
-What an engine may see of a file while it is written: see objects/files.py. Here commits are written one after the other,
+What an engine may see of a file while it is written: see objects/files.py. Here commits are written one after another,
 each when it is durable, so a page that an engine reads is either untouched or in its overlay.
 
 Everything here is slow: call it in a thread.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from atoll.errors import StorageFailed
 from atoll.objects.faults import storage_failed
@@ -81,8 +81,8 @@ class FileWriter:
         self._timer = None
         self._start(self._write_all())
 
-    def _start(self, work: object) -> None:
-        task = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]  # a coroutine
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -164,9 +164,9 @@ class FileWriter:
             each.forget_file()
             raise
 
-    async def _bring_chunks(self, born: int, chunks: object) -> None:
+    async def _bring_chunks(self, born: int, chunks: AsyncIterator[tuple[int, bytes]]) -> None:
         some: list[tuple[int, bytes]] = []
-        async for chunk in chunks:  # type: ignore[attr-defined]
+        async for chunk in chunks:
             some.append(chunk)
             if len(some) >= SOME_CHUNKS:
                 await self.run(self.files.lay_chunks, born, some)
@@ -174,10 +174,10 @@ class FileWriter:
         if some:
             await self.run(self.files.lay_chunks, born, some)
 
-    async def _bring_commits(self, each: OwnedObject, commits: object) -> None:
+    async def _bring_commits(self, each: OwnedObject, commits: AsyncIterator[tuple[int, int, bytes]]) -> None:
         some: list[Laid] = []
         size = 0
-        async for commit in commits:  # type: ignore[attr-defined]
+        async for commit in commits:
             some.append(Laid(*commit))
             size += len(some[-1].body)
             if len(some) >= SOME_COMMITS or size >= SOME_BYTES:

@@ -1,7 +1,7 @@
 """Objects are in PostgreSQL, or on the disk of a node that is the only one: never in both places.
 
-Nodes share the tables of workers in any case, so a node would run a worker and find none of its objects. A row says that
-a node has objects on its own disk, and nobody starts as one of several before it is gone.
+Nodes share the tables of workers in any case, so a node would run a worker and find none of its objects. A row says
+that a node has objects on its own disk, and nobody starts as one of several before it is gone.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from atoll.objects.shared.no_past import NoPast
 from atoll.objects.shared.owned import OwnedObject, OwnedTable
 from atoll.objects.shared.rows import ObjectRows, Taken
 from atoll.objects.store import (
-    NO_ALARM,
     PAGE,
     SET_ALARM,
     Alarm,
@@ -394,4 +393,9 @@ class SharedObjects:
         return [Damaged(each.key, each.damage) for each in self._table.every() if each.damage]
 
     def counts(self) -> dict[str, int]:
-        return {"taken": self.taken, "fenced": self._appends.fenced, "lapsed": self.lapses, "folded": self._writer.folds}
+        return {
+            "taken": self.taken,
+            "fenced": self._appends.fenced,
+            "lapsed": self.lapses,
+            "folded": self._writer.folds,
+        }

@@ -41,3 +41,6 @@ ALTER TABLE object_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- Nodes that were the only one, and have objects on their own disk.
 CREATE TABLE objects_kept_alone (name text PRIMARY KEY);
+
+-- Where each node listens for the others.
+CREATE TABLE node_links (session text PRIMARY KEY, address text NOT NULL);
