@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from urllib.parse import quote
 
 from tests.cluster.conftest import Nodes
 from tests.running import Atoll
@@ -45,7 +46,7 @@ export default { async fetch(request, env) {
   const stub = env.LEDGER.get(env.LEDGER.idFromName(object));
   if (method === "fetch") return stub.fetch(request);
   try {
-    return Response.json({ value: await stub[method](...args) });
+    return Response.json({ value: (await stub[method](...args)) ?? null });
   } catch (error) {
     return Response.json({ message: error.message, retryable: error.retryable === true });
   }
@@ -61,8 +62,6 @@ def deploy(nodes: Nodes, name: str = "ledger") -> None:
 
 def ask(node: Atoll, object: str, method: str, *args: object, name: str = "ledger") -> dict[str, object]:
     """{value} or {message, retryable}. OSError if the node is down."""
-    from urllib.parse import quote
-
     question = quote(json.dumps({"object": object, "method": method, "args": args}))
     answer = node.request("GET", node.host(name), f"/?{question}")
     if answer.status != 200:
@@ -87,6 +86,7 @@ class Load:
 
     def __init__(self, nodes: Callable[[], list[Atoll]], objects: int = 4, clients: int = 4) -> None:
         self._nodes = nodes
+        self.only: list[Atoll] | None = None  # the nodes to ask
         self._tag = secrets.token_hex(4)
         self._stop = threading.Event()
         self.objects = [f"{self._tag}-{number}" for number in range(objects)]
@@ -117,7 +117,7 @@ class Load:
             with self._lock:
                 least = len(self.acknowledged[name])
             try:
-                found = ask(choice.choice(self._nodes()), name, "add", id)
+                found = ask(choice.choice(self.only or self._nodes()), name, "add", id)
             except (OSError, http.client.HTTPException):  # the node is down
                 time.sleep(0.02)
                 continue
