@@ -202,7 +202,7 @@ class Node:
         cluster = self.storage.cluster
         if cluster is not None:
             await cluster.join(self.vault)
-        await self.objects.start(settings, self.owned)
+        await self.objects.start(settings, self.owned, cluster)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         self.owned.push_async_callback(self.deployer.close)

@@ -23,9 +23,7 @@ request = function() return requests[math.random(#requests)] end
 
 def run(options: Options) -> list[Row]:
     body = b"x" * SIZE
-    return compared(
-        "POST of 10 KB and back", "echo", script("echo"), body, options, body=body, lua=LUA, goal_us=45
-    )
+    return compared("POST of 10 KB and back", "echo", script("echo"), body, options, body=body, lua=LUA, goal_us=45)
 
 
 if __name__ == "__main__":

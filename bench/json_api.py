@@ -32,9 +32,7 @@ def wanted() -> bytes:
 
 
 def run(options: Options) -> list[Row]:
-    return compared(
-        "JSON API of ten items", "json", script("json"), wanted(), options, path=PATH, lua=LUA, goal_us=35
-    )
+    return compared("JSON API of ten items", "json", script("json"), wanted(), options, path=PATH, lua=LUA, goal_us=35)
 
 
 if __name__ == "__main__":

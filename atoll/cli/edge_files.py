@@ -113,7 +113,9 @@ def nginx(addresses: Sequence[str], port: int) -> str:
 
 
 def haproxy(addresses: Sequence[str], port: int) -> str:
-    lines = [f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)]
+    lines = [
+        f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)
+    ]
     return HAPROXY.format(servers="\n".join(lines), port=port)
 
 

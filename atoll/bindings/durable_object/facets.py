@@ -47,12 +47,15 @@ def is_facet(name: object) -> bool:
 
 
 class Facets:
-    def __init__(self, namespaces: Namespaces, objects: Callable[[], Objects]) -> None:
+    def __init__(self, namespaces: Namespaces, objects: Callable[[], Objects], *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
         self._namespaces = namespaces
         self._objects = objects
 
     def target(self, scope: CallScope, text: str) -> ObjectTarget:
         """The facet that the object behind a call names."""
+        if self._is_shared:
+            raise InvalidArgument("facets are not there yet on nodes that share Durable Objects")
         try:
             said = msgspec.json.decode(text[len(FACET) :], type=FacetName) if len(text) <= MAX_FACET else None
         except (msgspec.DecodeError, UnicodeError, RecursionError):
