@@ -22,7 +22,7 @@ from atoll.engine.objects.far import frames
 from atoll.engine.objects.far.far_calls import FarCalls
 from atoll.engine.objects.far.served_calls import ServedCall, ServedCalls
 from atoll.engine.objects.live_object import CLOSED, OPENING, LiveObject
-from atoll.engine.objects.object_calls import adopt
+from atoll.engine.objects.object_calls import addressed, adopt
 from atoll.errors import Failure, ObjectFailure, StartError
 from atoll.objects.store import Elsewhere, ObjectKey
 from atoll.wire.generated import ErrorCode
@@ -151,6 +151,8 @@ class AmongNodes:
         if isinstance(call.session, ServedCall):
             refusal = failures.ELSEWHERE
         if refusal is not None:
+            if call.object is None:  # its record names the object
+                call.head = addressed(head, call.event, target, LiveObject(target, call.version, call.started))
             self._runtime.pool.refuse(call, refusal)
         else:
             self.far.send(connection, call, target, head)
