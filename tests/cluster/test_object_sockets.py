@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -34,8 +35,9 @@ export default { async fetch(request, env) {
 """
 
 
-def opened(node: Atoll, path: str) -> ClientConnection:
-    return connect(f"ws://{node.host('room')}{path}", max_size=None)
+def opened(node: Atoll, path: str, name: str = "room") -> ClientConnection:
+    sock = socket.create_connection(("127.0.0.1", node.port))
+    return connect(f"ws://{node.host(name)}{path}", sock=sock, max_size=None)
 
 
 def test_sockets_of_all_nodes_are_in_one_room(nodes: Nodes) -> None:
@@ -67,7 +69,7 @@ def test_clients_of_an_object_whose_node_is_killed_hear_that_it_is_gone(nodes: N
     nodes.deploy("lost", script, bindings=[{"type": "durable_object", "name": "ROOM", "class_name": "Room"}],
                  migrations=[{"tag": "v1", "new_sqlite_classes": ["Room"]}])  # fmt: skip
     assert owner.get("lost", "/count").text == "0"  # it is there from now on
-    client = connect(f"ws://{nodes.all[0].host('lost')}/held")
+    client = opened(nodes.all[0], "/held", "lost")
     client.send("hello")
     assert client.recv(10) == "hello"
     nodes.all.remove(owner)
