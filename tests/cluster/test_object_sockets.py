@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
+import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -35,32 +38,33 @@ export default { async fetch(request, env) {
 """
 
 
-def opened(node: Atoll, path: str, name: str = "room") -> ClientConnection:
+@contextmanager
+def opened(node: Atoll, path: str, name: str = "room") -> Iterator[ClientConnection]:
     sock = socket.create_connection(("127.0.0.1", node.port))
-    return connect(f"ws://{node.host(name)}{path}", sock=sock, max_size=None)
+    with connect(f"ws://{node.host(name)}{path}", sock=sock, max_size=None) as client:
+        yield client
 
 
 def test_sockets_of_all_nodes_are_in_one_room(nodes: Nodes) -> None:
     bindings = [{"type": "durable_object", "name": "ROOM", "class_name": "Room"}]
     nodes.deploy("room", ROOM, bindings=bindings, migrations=[{"tag": "v1", "new_sqlite_classes": ["Room"]}])
-    held = [opened(node, "/held") for node in nodes.all]
-    assert [node.get("room", "/count").text for node in nodes.all] == ["3"] * 3
-    for number, client in enumerate(held):
-        client.send(f"from {number}")
-        assert [each.recv(10) for each in held] == [f"from {number}"] * 3
-    large = json.dumps(["x" * 1_000] * 700)  # more than the credit of a socket
-    held[2].send(large)
-    assert [each.recv(20) for each in held] == [large] * 3
-    held[1].close()
-    nodes.all[0].wait_until(lambda: nodes.all[0].get("room", "/count").text == "2")
-    for node in nodes.all:
-        with opened(node, "/plain") as client:
-            client.send("echo")
-            assert client.recv(10) == "echo"
-            client.send(large)
-            assert client.recv(20) == large
-    for client in (held[0], held[2]):
-        client.close()
+    with ExitStack() as stack:
+        held = [stack.enter_context(opened(node, "/held")) for node in nodes.all]
+        assert [node.get("room", "/count").text for node in nodes.all] == ["3"] * 3
+        for number, client in enumerate(held):
+            client.send(f"from {number}")
+            assert [each.recv(10) for each in held] == [f"from {number}"] * 3
+        large = json.dumps(["x" * 1_000] * 700)  # more than the credit of a socket
+        held[2].send(large)
+        assert [each.recv(20) for each in held] == [large] * 3
+        held[1].close()
+        nodes.all[0].wait_until(lambda: nodes.all[0].get("room", "/count").text == "2")
+        for node in nodes.all:
+            with opened(node, "/plain") as client:
+                client.send("echo")
+                assert client.recv(10) == "echo"
+                client.send(large)
+                assert client.recv(20) == large
 
 
 def test_clients_of_an_object_whose_node_is_killed_hear_that_it_is_gone(nodes: Nodes) -> None:
@@ -69,15 +73,12 @@ def test_clients_of_an_object_whose_node_is_killed_hear_that_it_is_gone(nodes: N
     nodes.deploy("lost", script, bindings=[{"type": "durable_object", "name": "ROOM", "class_name": "Room"}],
                  migrations=[{"tag": "v1", "new_sqlite_classes": ["Room"]}])  # fmt: skip
     assert owner.get("lost", "/count").text == "0"  # it is there from now on
-    client = opened(nodes.all[0], "/held", "lost")
-    client.send("hello")
-    assert client.recv(10) == "hello"
-    nodes.all.remove(owner)
-    owner.stop(signal.SIGKILL)
-    try:
-        client.recv(20)
-        raise AssertionError("nothing was to come")
-    except ConnectionClosed:
-        pass
+    with opened(nodes.all[0], "/held", "lost") as client:
+        client.send("hello")
+        assert client.recv(10) == "hello"
+        nodes.all.remove(owner)
+        owner.stop(signal.SIGKILL)
+        with pytest.raises(ConnectionClosed):
+            client.recv(20)
     again = nodes.all[1]
     again.wait_until(lambda: again.get("lost", "/count").text == "0", 30)  # taken by another node
