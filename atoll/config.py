@@ -93,7 +93,7 @@ class Settings:
     )
     only_node: str = setting(
         "off",
-        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as R2.",
+        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Workflows.",
         words=("on", "off"),
     )
     node_name: str = setting("", "Name of this node among others.", shown="its address")
@@ -142,6 +142,13 @@ class Settings:
     asset_cache_bytes: int = setting(64 * MB, "Memory for small static assets that were requested recently.")
 
     # Engines
+    processes: int = setting(
+        1,
+        "Number of equal node processes that share the port, on nodes with PostgreSQL; each has a port of its own after"
+        " it, and its part of the engines.",
+        low=1,
+        high=64,
+    )
     engines: int = setting(
         len(os.sched_getaffinity(0)),
         "Number of engine processes.",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from atoll.errors import StorageFailed
 from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
+from atoll.objects.copying import Copier
 from atoll.objects.durable import CLEAR_ALARM, COMMIT, DELETE, DELETE_NAMESPACE, Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.files import ObjectFiles
@@ -79,6 +80,7 @@ class LocalObjects:
         self._journal = journal
         self._merger = Merger(data, self._table, index, files, journal, history)
         self.past = PointInTime(self._table, self._merger, history, files, self._trash, self._store)
+        self.copy = Copier(self._table, self._merger, history, files, self._trash, self._store).copy
         journal.on_full = self._merger.hurry
         self.on_merged: Callable[[ObjectKey, int], None] = lambda key, sequence: None
         self.on_alarms: Callable[[], None] = lambda: None
@@ -185,6 +187,9 @@ class LocalObjects:
     def merged(self, key: ObjectKey) -> int:
         state = self._table.get(key)
         return state.merged if state is not None else 0
+
+    async def merge(self, key: ObjectKey) -> None:
+        await self._merger.flush(self._table.state(key))
 
     @property
     def held(self) -> int:

@@ -155,6 +155,9 @@ class ObjectStorage(Protocol):
     def merged(self, key: ObjectKey) -> int:
         """Commits of an open object up to this number are in its file and may be read from there."""
 
+    async def merge(self, key: ObjectKey) -> None:
+        """Put what is durable of an object into its file now. Its engine then lets go of those pages."""
+
     def next_alarm(self) -> int | None:
         """When to ask for due alarms again, in ms."""
 
@@ -169,6 +172,9 @@ class ObjectStorage(Protocol):
 
     async def clear_alarm(self, alarm: Alarm) -> None:
         """Delete an alarm that was delivered, durably, unless a commit has changed it since."""
+
+    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+        """Copy what is durable of an object, which may be open, to one that is empty and not open. Not its alarm."""
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete everything that an object stored, and its alarm. It must not be open."""

@@ -134,7 +134,7 @@ class D1(Binding):
             while size <= most and (chunk := await call.read()):
                 size += whole.write(chunk)
         except CalleeFailed as failed:
-            raise QueryFailed(failed.failure.message) from None
+            raise QueryFailed(failed.failure.message.replace("Durable Object", "D1 DB", 1)) from None
         finally:
             call.close()
         if status != 200:
