@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from atoll.clock import seconds_up
-from atoll.errors import StorageAway, StorageFailed
+from atoll.errors import InvalidArgument, StorageAway, StorageFailed
 from atoll.objects.alarms import Alarms
 from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
 from atoll.objects.durable import COMMIT, Record
@@ -124,11 +124,10 @@ class SharedObjects:
 
     def _watch(self) -> None:
         """Notice that the lease has ended, at that moment."""
-        loop = asyncio.get_running_loop()
         left = self._node.lease.until - seconds_up()
         if left <= 0:
             self._lapsed()
-        self._timer = loop.call_later(max(left, 0.1), self._watch)
+        self._timer = asyncio.get_running_loop().call_later(max(left, 0.1), self._watch)
 
     def _lapsed(self) -> None:
         if any(each.is_open for each in self._table.every()):
@@ -213,6 +212,10 @@ class SharedObjects:
     def merged(self, key: ObjectKey) -> int:
         each = self._table.get(key)
         return each.file_seq if each is not None else 0
+
+    async def merge(self, key: ObjectKey) -> None:
+        if (each := self._table.get(key)) is not None:
+            await self._writer.write(each)
 
     @property
     def held(self) -> int:
@@ -344,6 +347,9 @@ class SharedObjects:
                 self._alarms.delete(alarm.key)
 
     # Everything else
+
+    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+        raise InvalidArgument("nodes that share Durable Objects cannot copy one yet")
 
     async def delete(self, key: ObjectKey) -> None:
         check_key(key)
