@@ -12,15 +12,13 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.assets.sites import add_manifest, deploy_site, sha256, upload
 from tests.assets.sites import packed as packed_files
 from tests.cluster.conftest import Nodes
-from tests.debian import require
-from tests.nginx import require_nginx
-from tests.running import Answer, Atoll, free_port
+from tests.cluster.edges import ask, edge
+from tests.running import Answer, Atoll
 
 HELLO = 'export default { fetch() { return new Response("%s"); } }'
 KV = """export default { async fetch(request, env) {
@@ -226,50 +224,6 @@ def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, t
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)
-    (tmp_path / "haproxy.cfg").write_text(printed)
-    program = require("haproxy", "haproxy", "/usr/sbin/haproxy")
-    checked = subprocess.run([program, "-c", "-f", str(tmp_path / "haproxy.cfg")], capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
-
-
-@contextlib.contextmanager
-def edge(nodes: Nodes, folder: Path) -> Iterator[int]:
-    """The real nginx with what `atoll edge nginx` prints; the port it listens on."""
-    require_nginx()
-    port = free_port()
-    api = f"http://localhost:{nodes.all[0].port}"
-    command = [nodes.all[0].command[0], "edge", "nginx", "--port", str(port), "--api", api]
-    site = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{ worker_connections 1024; }}"
-        f" http {{ access_log off; {paths} {site} }}"
-    )
-    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", f"{folder}/nginx.conf"])
-    try:
-        Atoll.wait_until(lambda: ask(port, "none.localhost").status > 0 if listens(port) else False)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def listens(port: int) -> bool:
-    with contextlib.suppress(OSError):
-        ask(port, "none.localhost")
-        return True
-    return False
-
-
-def ask(port: int, host: str, path: str = "/", method: str = "GET") -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, None, {"Host": host})
-        response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read(), response.reason)
-    finally:
-        connection.close()
 
 
 def test_behind_an_edge_a_node_that_is_killed_costs_no_request_and_no_message(nodes: Nodes, tmp_path: Path) -> None:
@@ -298,7 +252,7 @@ def test_behind_an_edge_a_node_that_is_killed_costs_no_request_and_no_message(no
                 if ask(port, "jobs.localhost", f"/?id={number}").text == "sent":
                     sent.append(number)
 
-    with edge(nodes, tmp_path) as port:
+    with edge("nginx", nodes, tmp_path) as port:
         threads = [threading.Thread(target=each, args=(port,)) for each in (load, load, send)]
         for thread in threads:
             thread.start()

@@ -104,7 +104,7 @@ async def _take_tables(connection: Connection, work: Path, tell: Tell) -> int:
     total = 0
     for kind, part in moved_parts().items():
         for file in dict.fromkeys(table.file for table in part.tables):
-            total += await _take_file(connection, work / file, part, migrations_of(kind), tell)
+            total += await _take_file(connection, work, file, part, migrations_of(kind), tell)
         for contents in part.contents:
             count = await contents.into_folder(connection, work)
             tell(contents.name, count)
@@ -112,19 +112,21 @@ async def _take_tables(connection: Connection, work: Path, tell: Tell) -> int:
     return total
 
 
-async def _take_file(connection: Connection, path: Path, part: MovedPart, migrations: Traversable, tell: Tell) -> int:
-    target = await asyncio.to_thread(_new_file, path, migrations)
+async def _take_file(
+    connection: Connection, work: Path, file: str, part: MovedPart, migrations: Traversable, tell: Tell
+) -> int:
+    target = await asyncio.to_thread(_new_file, work / file, migrations)
     total = 0
     try:
         target.execute("BEGIN")
         for table in part.tables:
-            if table.file == path.name:
+            if table.file == file:
                 count = await put_rows(table, connection, target)
                 tell(table.name, count)
                 total += count
         await asyncio.to_thread(target.execute, "COMMIT")
         for table in part.tables:
-            if table.file == path.name and table.put is not None:
+            if table.file == file and table.put is not None:
                 await compare_rows(table, target, connection)
     finally:
         target.close()
@@ -132,6 +134,7 @@ async def _take_file(connection: Connection, path: Path, part: MovedPart, migrat
 
 
 def _new_file(path: Path, migrations: Traversable) -> apsw.Connection:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     path.touch(0o600)
     connection = apsw.Connection(str(path))
     migrate_file(connection, path, migrations)
