@@ -214,7 +214,11 @@ def test_a_facet_that_could_not_be_cloned_says_so_until_it_is_deleted(new_atoll:
     ask(node, "x", "count", "a", 1)
     assert ask(node, "x", "reset")["reset"]
     node.stop()
-    (file,) = [path for path in (Path(node.settings["data"]) / "objects/files").rglob("*") if path.is_file() and path.stat().st_size]
+    (file,) = [
+        path
+        for path in (Path(node.settings["data"]) / "objects/files").rglob("*")
+        if path.is_file() and path.stat().st_size
+    ]
     file.write_bytes(b"x" * file.stat().st_size)
     node.start()
     first, second, after = ask(node, "x", "failed", "a", "b")
