@@ -1,7 +1,7 @@
 """Configurations of load balancers in front of several nodes, over plain HTTP; TLS and what guards the control host are
 in deploy/, whose files are for one node.
 
-tests/cluster/test_edges.py runs what is printed, with the real programs in front of three nodes of which one is killed.
+tests/cluster/test_edges_of_nodes.py runs what is printed, with the real programs in front of three nodes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def nginx(addresses: Sequence[str], port: int) -> str:
 
 
 def haproxy(addresses: Sequence[str], port: int) -> str:
-    lines = [f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)]
+    lines = [
+        f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)
+    ]
     return HAPROXY.format(servers="\n".join(lines), port=port)
 
 

@@ -223,7 +223,7 @@ def _become(command: Sequence[str], sockets: Sequence[socket.socket], address: s
         if not is_first:  # one greeting is enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         passed = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(sockets)), "NOTIFY_SOCKET": address}
-        os.execve(command[0], command, {**os.environ, **passed})
+        os.execve(command[0], list(command), {**os.environ, **passed})
     finally:
         os._exit(127)
 

@@ -99,7 +99,7 @@ class RowStream:
         """Holds nothing open."""
 
 
-class Places:
+class SharedPlaces:
     """Where contents are. The service has one folder for all nodes."""
 
     def __init__(self, postgres: Postgres, open_service: OpenService | None) -> None:
