@@ -101,6 +101,11 @@ class Settings:
     node_address: str = setting(
         "", "Address, host:port, at which a load balancer reaches this node.", shown="host and port"
     )
+    node_link: str = setting(
+        "",
+        "Address, host:port, at which this node listens for the others; the port 0 is any free one.",
+        shown="host, port 0",
+    )
     metrics_workers: int = setting(
         200, "Number of workers with their own series in /metrics; all others share one.", high=10_000
     )

@@ -93,7 +93,7 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
 
 def _check_store(settings: Settings) -> None:
     if settings.store == "sqlite":
-        for name in ("node_name", "node_address"):
+        for name in ("node_name", "node_address", "node_link"):
             if getattr(settings, name):
                 raise StartError(f"{name} is for nodes that share a PostgreSQL", "set store too, or leave it out", name)
         if settings.processes > 1:

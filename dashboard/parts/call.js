@@ -26,10 +26,10 @@ function pathOf(url) {
   }
 }
 
-export function Call({ entry, worker }) {
+export function Call({ entry, worker, open = false }) {
   const isFetch = entry.event === "fetch";
   const said = entry.exception?.message ?? entry.logs.at(-1)?.message ?? "";
-  return html`<details class=${`call ${isBad(entry) ? "is-bad" : ""}`}>
+  return html`<details class=${`call ${isBad(entry) ? "is-bad" : ""}`} open=${open}>
     <summary>
       <time class="mono" datetime=${entry.timestamp} title=${time(entry.timestamp)}>${timeOfDay(entry.timestamp)}</time>
       <span class="what">${isBad(entry) ? html`<${Badge} kind="bad">${entry.outcome === "ok" ? entry.status : entry.outcome}<//>` : html`<${Badge}>${isFetch ? entry.status : entry.event}<//>`}</span>

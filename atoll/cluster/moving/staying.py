@@ -15,8 +15,9 @@ def what_stays(data: Path) -> list[str]:
     found = []
     for manifest in manifests().values():
         file, sql = manifest.holds
-        if manifest.one_node and file and (data / file).exists() and _count(data / file, sql):
-            found.append(manifest.one_node)
+        words = manifest.one_node or manifest.stays
+        if words and file and (data / file).exists() and _count(data / file, sql):
+            found.append(words)
     return sorted(found)
 
 
