@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import atoll
@@ -34,6 +34,7 @@ from atoll.control.deploy.following import follow
 from atoll.control.deploy.quotas import bound_stores, caps_of
 from atoll.control.deploy.sharing import unshared
 from atoll.control.deploy.switching import DeployerParts
+from atoll.control.late import LateControl
 from atoll.control.store.vault import VARIABLE, Vault
 from atoll.control.store.workers import WorkerStore
 from atoll.db.sqlite import damaged
@@ -44,7 +45,7 @@ from atoll.engine.limits import pool_limits
 from atoll.engine.loaded.warming import Warming
 from atoll.engine.objects.node_objects import NodeObjects
 from atoll.engine.pool import Pool
-from atoll.engine.process.prestart import PrestartedEngine, engine_options
+from atoll.engine.process.prestart import FirstEngines, engine_options
 from atoll.engine.process.recycling import RecycleLimits
 from atoll.engine.process.supervisor import Supervisor
 from atoll.engine.report import pool_report, worker_memory
@@ -62,9 +63,12 @@ from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import trigger_kinds
+from atoll.observe.alerts import NodeAlerts
+from atoll.observe.engine_overview import EngineOverview
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
+from atoll.observe.series import SeriesStore
 from atoll.observe.sources import Sources
 from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
@@ -117,10 +121,10 @@ class Node:
         self.objects = NodeObjects(self.holdings)
         self.certificates: Certificates | None = None
         self.phase = "starting"  # then "serving", then "draining"
-        self._undo = AsyncExitStack()  # closed by `stop`, last first
-        self.owned = AsyncExitStack()  # of `_undo`: what uses the data folder, so that it can be given away first
+        # Closed by `stop`, last first. `owned` is what uses the data folder, so that it can be given away first
+        self._undo, self.owned = AsyncExitStack(), AsyncExitStack()
         self.passed: PassedSockets = {}  # ports that another process has opened for this one
-        self.prestarted: PrestartedEngine | None = None  # engines that are started already
+        self.engines: FirstEngines | None = None  # that are started already
 
     async def start(self) -> None:
         """Raises StartError; then the parts that had started are stopped again."""
@@ -153,6 +157,7 @@ class Node:
         self.logs = LogStore.of(settings)
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
+        undo.push_async_callback(self.offload.close)
         self.gate = EgressGate(settings)
         self.pacer = Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
@@ -189,18 +194,18 @@ class Node:
             cluster.on_drain = self._leave
         self.is_split = self.deployer.is_split
         self.sites = Sites(settings, {kind: each for kind, each in bindings.items() if kind not in self.refused})
-        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
+        self.series = SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, owned)
+        self.late_control = LateControl(lambda: self._make_control(store, broker, bindings), owned)
         self.server = self._make_server()
         self.lag = LoopLag()
         undo.callback(self.lag.close)
 
     async def _begin(self, ports: Ports | None) -> None:
         """Start the engines, restore the workers, open the ports."""
-        undo, settings = self._undo, self.settings
-        cluster = self.storage.cluster
+        undo, settings, cluster = self._undo, self.settings, self.storage.cluster
         if cluster is not None:
             await cluster.join(self.vault)
-        await self.objects.start(settings, self.owned)
+        await self.objects.start(settings, self.owned, cluster)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         self.owned.push_async_callback(self.deployer.close)
@@ -230,15 +235,15 @@ class Node:
         """Start to answer clients, including those that have connected since `listen`."""
         await self.server.startup(listening)
 
-    @cached_property
+    @property
     def control(self) -> ControlApi:
-        return self._prepare_control()
+        return self.late_control.now()
 
     async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
         """The control API as the front calls it, or the application of a binding that has this host."""
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         site = self.sites.find(host_name(host))
-        await (self.control.app if site is None else site)(scope, receive, send)
+        await ((await self.late_control.bring()).app if site is None else site)(scope, receive, send)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -273,12 +278,11 @@ class Node:
         return "deploy a worker of that name"
 
     def _sources(self, broker: Broker) -> Sources:
-        pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
             ops=broker.tallies,
             restarts=lambda: self.supervisor.restarts,
-            processes=lambda: uses_of({"node": os.getpid(), **pids(), **self.offload.pids()}),
+            processes=lambda: uses_of({"node": os.getpid(), **self.supervisor.engine_pids(), **self.offload.pids()}),
             workers=lambda: self.deployer.live,
             lag=lambda: self.lag,
             deploys=lambda: self.deployer.changes,
@@ -309,37 +313,33 @@ class Node:
             save_code_cache=store.save_code,
             holdings=self.holdings,
             read_code=store.read_code,
+            read_code_now=store.read_little_code,
         )
 
     def _make_control(self, store: WorkerStore, broker: Broker, bindings: Mapping[str, Binding]) -> ControlApi:
-        # Half of a node's imports, and a session of `atoll dev` may never need them
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
         from atoll.control.endpoints.node_routes import node_routes
         from atoll.control.endpoints.of_bindings import binding_routes
-        from atoll.observe.series import SeriesStore
 
-        self._undo.push_async_callback(self.offload.close)
         settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
+        engines = EngineOverview(self.pool, self.supervisor, lambda: self.lag.in_ms())
+        alerts = NodeAlerts.begin(self.meter, self._sources(broker), self._undo)
         parts = ControlParts(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            self.access,
+            *(settings, self.deployer, store, self.logs, self.access),
             Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
-            series=SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, self.owned),
+            series=self.series,
             refused=self.refused,
             cluster=cluster,
             more=[
-                *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
-                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
+                *MetricsApi(self.meter, alerts.sources, bindings.values(), self.state).routes(),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster, engines, alerts),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -348,25 +348,27 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
+        return Deployer(
+            DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter, self.inner)
+        )
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
 
-    def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
+    def _make_supervisor(self) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
             engine_options(settings, host_script=host_script(self.host)),
             recycling=RecycleLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
             heartbeat_seconds=settings.health_check_ms / 1000,
-            prestarted=prestarted or self.prestarted,
+            first=self.engines,
         )
 
     def _make_server(self) -> Server:
-        settings = self.settings
         if self.wants_control:
-            _ = self.control
+            self.late_control.now()
+        settings = self.settings
         options = FrontOptions(
             bounds=bounds_of(settings),
             drain_seconds=settings.drain_seconds,
@@ -396,5 +398,6 @@ class Node:
 
     def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
         self.gate.set_tenant(tenant.name, tenant.egress)
+        self.site.suspend(tenant.name, is_suspended=bool(tenant.quotas.suspended))
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))
         bound_stores(bindings.values(), self.settings, tenant)

@@ -77,12 +77,17 @@ class Server:
         self.stop()
         self.folder.cleanup()
 
-    def start(self) -> None:
+    def start_process(self) -> None:
+        """Start the server without waiting for it."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
                 cwd=self.folder.name, start_new_session=True,
             )  # fmt: skip
+
+    def start(self) -> None:
+        self.start_process()
+        assert self.process is not None
         deadline = time.monotonic() + START_SECONDS
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -147,6 +152,36 @@ def rss_of(pid: int) -> int:
         return 0
 
 
+def pss_of(pids: Iterable[int]) -> int:
+    """Bytes of memory of the processes. A page that several processes share counts in parts."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it ended
+            continue
+        total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) * 1024
+    return total
+
+
+def first_answer(server: Server, worker: str, wanted: bytes) -> float:
+    """Start a server; the seconds from there to the first answer of a worker. Clients may connect early and wait."""
+    began = time.monotonic()
+    server.start_process()
+    assert server.process is not None
+    while server.process.poll() is None:
+        port, host = server.address(worker)
+        try:
+            status, body = fetch(port, host)
+        except OSError:
+            time.sleep(0.002)
+            continue
+        if (status, body) != (200, wanted):
+            raise BenchError(f"{server.name} answered {worker} with {status} {body[:200]!r}")
+        return time.monotonic() - began
+    raise BenchError(f"{server.name} did not start:\n{server.log.read_text(errors='replace')[-2000:]}")
+
+
 class Atoll(Server):
     """`atoll serve` with its own data folder; workers are deployed over its HTTP API."""
 
@@ -167,7 +202,9 @@ class Atoll(Server):
         return [self.program, "serve", "--port", str(self.port), "--data", data]
 
     def environment(self) -> dict[str, str]:
+        # An installed Atoll has its bytecode on disk: without it a start takes twice as long.
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ATOLL_")}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return kept | {f"ATOLL_{key.upper()}": f"{value:g}" for key, value in self.settings.items()}
 
     def is_ready(self) -> bool:

@@ -93,12 +93,16 @@ def find_files() -> EngineFiles:
     raise StartError("the engine is not built: no _engine/engine.node in the package", REBUILD)
 
 
+def snapshot_path(files: EngineFiles, data: Path) -> Path:
+    return data / f"engine-{files.key()}.snapshot"
+
+
 def ensure_snapshot(files: EngineFiles, data: Path, *, shared: bool = False) -> Path:
     """The V8 startup snapshot, made once per build and kept in the data folder. Blocks: run it in a thread.
 
     In a shared folder, snapshots of other builds may be in use. They are deleted only after UNUSED_SECONDS.
     """
-    path = data / f"engine-{files.key()}.snapshot"
+    path = snapshot_path(files, data)
     if path.exists():
         if shared:
             os.utime(path)
