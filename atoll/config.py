@@ -93,8 +93,7 @@ class Settings:
     )
     only_node: str = setting(
         "off",
-        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Durable"
-        " Objects.",
+        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Workflows.",
         words=("on", "off"),
     )
     node_name: str = setting("", "Name of this node among others.", shown="its address")

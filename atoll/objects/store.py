@@ -108,6 +108,9 @@ class SharedStorage(Protocol):
     def counts(self) -> dict[str, int]:
         """What happened between nodes, for metrics."""
 
+    def moved(self, key: ObjectKey) -> None:
+        """Another node has an object: its alarm is delivered there."""
+
     async def release(self, key: ObjectKey) -> bool:
         """Let another node have an object that is not open here. False if it is."""
 

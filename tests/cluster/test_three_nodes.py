@@ -203,14 +203,14 @@ def test_no_reader_sees_less_than_the_last_confirmed_value(nodes: Nodes) -> None
 
 def test_what_several_nodes_cannot_share_is_refused_with_a_reason(nodes: Nodes) -> None:
     script = "export class A {}; export default { fetch() {} }"
-    bindings = [{"type": "d1", "name": "DB", "database": "shop"}]
+    bindings = [{"type": "analytics_engine", "name": "EVENTS", "dataset": "shop"}]
     for node in nodes.all:
-        refused = node.control("POST", "/api/workers", {"name": "d1", "script": script, "bindings": bindings})
-        assert refused.status == 501 and "D1 databases" in refused.json["error"]["message"], refused.text
+        refused = node.control("POST", "/api/workers", {"name": "data", "script": script, "bindings": bindings})
+        assert refused.status == 501 and "Analytics Engine" in refused.json["error"]["message"], refused.text
         assert "--only-node on" in refused.json["error"]["hint"]
-        assert node.control("GET", "/api/d1").status == 501
+        assert node.control("GET", "/api/workflows").status == 501
         assert node.control("GET", "/api/backup").status == 501
-    assert [node.get("d1").status for node in nodes.all] == [404] * 3
+    assert [node.get("data").status for node in nodes.all] == [404] * 3
 
 
 def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, tmp_path: Path) -> None:
@@ -221,6 +221,7 @@ def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, t
         asked = [nodes.all[0].command[0], *words, "--json", "--api", f"http://localhost:{nodes.all[0].port}"]
         listed = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
         assert [node["name"] for node in listed] == [node["name"] for node in found]
+        assert all(node["change"] > 0 for node in listed)
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)

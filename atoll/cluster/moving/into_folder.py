@@ -26,7 +26,7 @@ from atoll.cluster.shared_files import PREFIX, SharedFiles
 from atoll.db.folder import KEY_FILE
 from atoll.db.migrate import migrate as migrate_file
 from atoll.errors import StartError, StorageFailed
-from atoll.manifests.every import migrations_of, moved_parts, shared_files, tables
+from atoll.manifests.every import manifests, migrations_of, moved_parts, shared_files, tables
 from atoll.manifests.moved import MovedPart
 from atoll.postgres.migrate import migrate
 from atoll.postgres.pool import Connection, Postgres
@@ -95,6 +95,12 @@ async def _take_files(postgres: Postgres, work: Path, tell: Tell) -> int:
     for name in [*shared_files(), MAIN]:
         await asyncio.to_thread(own_file, work / f"{PREFIX}{name}.db", work / f"{name}.db")
         count = await asyncio.to_thread(count_rows, work / f"{name}.db")
+        stays = next((each.stays for each in manifests().values() if each.shared_file == name), "")
+        if stays and count:
+            raise StartError(
+                f"{stays} of nodes cannot be moved into a folder yet, and PostgreSQL has some",
+                "delete them first, such as by deleting their workers, or keep the nodes",
+            )
         tell("workers, tenants, tokens and secrets" if name == MAIN else name.replace("_", " "), count)
         total += count
     return total

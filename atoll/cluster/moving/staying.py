@@ -21,6 +21,12 @@ def what_stays(data: Path) -> list[str]:
     return sorted(found)
 
 
+def kept_objects(data: Path) -> list[str]:
+    """In words: what the folder of a node has that nodes share, but that this node had alone."""
+    found = [each for each in manifests().values() if each.stays and (data / each.holds[0]).exists()]
+    return sorted(each.stays for each in found if _count(data / each.holds[0], each.holds[1]))
+
+
 def _count(path: Path, sql: str) -> int:
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)

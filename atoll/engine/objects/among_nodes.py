@@ -22,10 +22,10 @@ from atoll.engine.objects.far import frames
 from atoll.engine.objects.far.far_calls import FarCalls
 from atoll.engine.objects.far.served_calls import ServedCall, ServedCalls
 from atoll.engine.objects.live_object import CLOSED, OPENING, LiveObject
-from atoll.engine.objects.object_calls import adopt
+from atoll.engine.objects.object_calls import addressed, adopt
 from atoll.errors import Failure, ObjectFailure, StartError
 from atoll.objects.store import Elsewhere, ObjectKey
-from atoll.wire.generated import ErrorCode
+from atoll.wire.generated import ErrorCode, Event
 from atoll.workers import Version
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from atoll.engine.objects.runtime import ObjectRuntime
     from atoll.objects.store import SharedStorage
 
+BACKGROUND: Final = int(Event.BACKGROUND)
 REMEMBERED: Final = 100_000  # objects of other nodes
 LOOK_SECONDS: Final = 0.01
 STAYS: Final = ObjectFailure(
@@ -132,6 +133,8 @@ class AmongNodes:
         if len(self._owners) >= REMEMBERED:
             self._owners.clear()
         self._owners[live.key] = connection
+        self._store.moved(live.key)
+        self._runtime.hibernation.leave(live.key)
         live.state = CLOSED
         if self._runtime.live.get(live.key) is live:
             del self._runtime.live[live.key]
@@ -148,9 +151,11 @@ class AmongNodes:
     def _send_one(self, connection: LinkConnection, call: Call, target: ObjectTarget, head: bytes) -> None:
         assert self._runtime.pool is not None
         refusal = STAYS if target.is_local else TOO_LARGE if len(call.body) > frames.MAX_BODY else None
-        if isinstance(call.session, ServedCall):
-            refusal = failures.ELSEWHERE
+        if isinstance(call.session, ServedCall) or call.event == BACKGROUND:
+            refusal = failures.ELSEWHERE  # alarms, and events of sockets that are held here, are of this node
         if refusal is not None:
+            if call.object is None:  # its record names the object
+                call.head = addressed(head, call.event, target, LiveObject(target, call.version, call.started))
             self._runtime.pool.refuse(call, refusal)
         else:
             self.far.send(connection, call, target, head)

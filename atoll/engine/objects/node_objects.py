@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from atoll.engine.objects.alarms import AlarmClock
 from atoll.engine.objects.among_nodes import linked
 from atoll.engine.objects.runtime import ObjectRuntime
 from atoll.engine.pool import Pool
+from atoll.errors import StartError
 from atoll.holdings import Holdings
 from atoll.objects.history import HistoryBounds
 from atoll.objects.local import LocalObjects
@@ -52,8 +54,14 @@ class NodeObjects:
 
     async def _open(self, settings: Settings, undo: AsyncExitStack, cluster: Cluster | None) -> ObjectStorage:
         if cluster is not None and not cluster.is_alone:
+            from atoll.cluster.moving.staying import kept_objects
             from atoll.objects.shared.store import SharedObjects
 
+            if kept := await asyncio.to_thread(kept_objects, settings.data):
+                raise StartError(
+                    f"the data folder {settings.data} has {' and '.join(kept)} of this node alone",
+                    "start it with --only-node on to use them, or choose another folder with --data",
+                )
             shared = await SharedObjects.start(cluster.postgres, cluster.members, settings.data)
             undo.push_async_callback(shared.stop)
             cluster.when_renewed(shared.begin_look)

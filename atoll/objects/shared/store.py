@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from atoll.clock import seconds_up
-from atoll.errors import StorageAway, StorageFailed
+from atoll.errors import InvalidArgument, StorageAway, StorageFailed
 from atoll.objects.alarms import Alarms
 from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
 from atoll.objects.durable import COMMIT, Record
@@ -29,6 +29,7 @@ from atoll.objects.shared.kept_alone import prepare, refuse_kept
 from atoll.objects.shared.no_past import NoPast
 from atoll.objects.shared.owned import OwnedObject, OwnedTable
 from atoll.objects.shared.rows import ObjectRows, Taken
+from atoll.objects.shared.sizes import KnownSizes
 from atoll.objects.store import (
     PAGE,
     SET_ALARM,
@@ -54,7 +55,6 @@ MAX_IDLE: Final = 10_000  # objects that this node keeps although nobody uses th
 MAX_IDLE_BYTES: Final = 4 << 30  # of their files
 AHEAD_MS: Final = 2_500  # alarms of lost nodes are taken so long before they are due: more than between two looks
 MANY: Final = 200
-SIZES_SHARE: Final = 50  # the sizes of namespaces are asked for in at most this part of the time
 TOO_MUCH: Final = "too many commits of objects wait for the database of this node"
 NO_LEASE: Final = "this node has lost contact with the others, and may not have Durable Objects at this moment"
 
@@ -77,8 +77,7 @@ class SharedObjects:
         self._writer.on_written = self._on_written
         self._table = OwnedTable()
         self._alarms = Alarms()
-        self._sizes: dict[str, NamespaceSize] = {}
-        self._next_sizes = 0.0
+        self._sizes = KnownSizes(self.rows)
         self._looking: asyncio.Task[None] | None = None
         self._lapse = 0  # grows whenever nothing that was open may answer any more
         self.past = NoPast(self._table)
@@ -125,11 +124,10 @@ class SharedObjects:
 
     def _watch(self) -> None:
         """Notice that the lease has ended, at that moment."""
-        loop = asyncio.get_running_loop()
         left = self._node.lease.until - seconds_up()
         if left <= 0:
             self._lapsed()
-        self._timer = loop.call_later(max(left, 0.1), self._watch)
+        self._timer = asyncio.get_running_loop().call_later(max(left, 0.1), self._watch)
 
     def _lapsed(self) -> None:
         if any(each.is_open for each in self._table.every()):
@@ -215,6 +213,10 @@ class SharedObjects:
         each = self._table.get(key)
         return each.file_seq if each is not None else 0
 
+    async def merge(self, key: ObjectKey) -> None:
+        if (each := self._table.get(key)) is not None:
+            await self._writer.write(each)
+
     @property
     def held(self) -> int:
         return self._appends.held + self._writer.held
@@ -229,7 +231,7 @@ class SharedObjects:
         for record in batch:
             each = self._table.get(record.key)
             if record.error is None and each is not None and record.chain is each.chain:
-                self._resize(each, record.pages)
+                self._sizes.resize(each.key.namespace, each.pages, record.pages)
                 each.hold(record)
                 self._writer.add(each, record.size)
                 if record.sets_alarm:
@@ -251,12 +253,6 @@ class SharedObjects:
             self._alarms.set(Alarm(record.alarm_ms, record.key, record.sequence))
         else:
             self._alarms.delete(record.key)
-
-    def _resize(self, each: OwnedObject, pages: int) -> None:
-        """Until the next look at all of them."""
-        have = self._sizes.get(each.key.namespace, NamespaceSize(0, 0))
-        objects = have.objects + (pages > 0) - (each.pages > 0)
-        self._sizes[each.key.namespace] = NamespaceSize(objects, have.bytes + pages - each.pages)
 
     def _on_written(self, key: ObjectKey, sequence: int) -> None:
         each = self._table.get(key)
@@ -292,10 +288,7 @@ class SharedObjects:
                 self._alarms.set(alarm)
         self.on_alarms()
         await self._release_idle()
-        if seconds_up() >= self._next_sizes:
-            started = seconds_up()
-            self._sizes = await self.rows.sizes()
-            self._next_sizes = started + max(5.0, SIZES_SHARE * (seconds_up() - started))
+        await self._sizes.look()
 
     async def _release_idle(self) -> None:
         idle = [each for each in self._table.every() if each.taken is not None and not each.is_busy and not each.damage]
@@ -331,10 +324,14 @@ class SharedObjects:
             await self.rows.release([taken], self._node.session)
             return True
 
+    def moved(self, key: ObjectKey) -> None:
+        """Another node has an object: its alarm is delivered there."""
+        self._alarms.delete(key)
+
     # Alarms
 
     def next_alarm(self) -> int | None:
-        return self._alarms.next()
+        return self._alarms.next() if self.holds() else None  # a look says when it holds again
 
     def due_alarms(self, now_ms: int, limit: int) -> list[Alarm]:
         return self._alarms.due(now_ms, limit) if self.holds() else []
@@ -351,6 +348,9 @@ class SharedObjects:
 
     # Everything else
 
+    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+        raise InvalidArgument("nodes that share Durable Objects cannot copy one yet")
+
     async def delete(self, key: ObjectKey) -> None:
         check_key(key)
         async with self._table.alone_with(key) as each:
@@ -363,7 +363,7 @@ class SharedObjects:
             await self._writer.run(self._writer.files.remove, taken.born)
             if not await self.rows.delete(taken.born, taken.epoch):
                 raise StorageAway("another node has taken this object")
-            self._resize(each, 0)
+            self._sizes.resize(key.namespace, each.pages, 0)
             each.pages = each.seq = 0
 
     async def delete_namespace(self, namespace: str) -> None:
@@ -379,15 +379,14 @@ class SharedObjects:
             if each.taken is not None:
                 await self._writer.run(self._writer.files.remove, each.taken.born)
             self._table.forget(each)
-        self._sizes.pop(namespace, None)
+        self._sizes.forget(namespace)
 
     async def list_objects(self, namespace: str, cursor: str, limit: int) -> list[ListedObject]:
         found = await self.rows.list_objects(namespace, cursor, limit)
         return [ListedObject(each.id, each.bytes * PAGE) for each in found]
 
     def size(self, namespace: str) -> NamespaceSize:
-        found = self._sizes.get(namespace, NamespaceSize(0, 0))
-        return NamespaceSize(max(found.objects, 0), max(found.bytes, 0) * PAGE)
+        return self._sizes.get(namespace)
 
     async def damaged(self) -> list[Damaged]:
         return [Damaged(each.key, each.damage) for each in self._table.every() if each.damage]

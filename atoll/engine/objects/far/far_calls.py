@@ -199,7 +199,8 @@ class FarCalls:
 
     async def claim(self, connection: LinkConnection, key: ObjectKey) -> bool:
         """Have another node let an object go. False if it does not."""
-        number, done = self._next(), asyncio.get_running_loop().create_future()
+        number = self._next()
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._claims[number] = connection, done
         try:
             connection.send(frames.frame(frames.RELEASE, number, frames.pack(frames.LinkedKey(*key))))
