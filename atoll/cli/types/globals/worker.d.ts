@@ -127,7 +127,6 @@ declare class FetchEvent extends ExtendableEvent {
 declare class ScheduledEvent extends ExtendableEvent {
   private constructor();
 }
-interface ScheduledEvent extends ScheduledController {}
 declare class TailEvent extends ExtendableEvent {
   private constructor();
 }
@@ -137,7 +136,7 @@ declare class TraceEvent extends ExtendableEvent {
 
 interface WorkerEvents extends Record<string, Event> {
   fetch: FetchEvent;
-  scheduled: ScheduledEvent;
+  scheduled: ScheduledEvent & ScheduledController;
   error: ErrorEvent;
   unhandledrejection: PromiseRejectionEvent;
   rejectionhandled: PromiseRejectionEvent;
