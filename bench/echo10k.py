@@ -14,7 +14,8 @@ LUA = f"""
 local requests = {{}}
 init = function()
   for n = 1, 64 do
-    requests[n] = wrk.format("POST", "/" .. n, {{ Host = "echo.localhost" }}, string.rep(string.char(96 + n % 26), {SIZE}))
+    local body = string.rep(string.char(97 + n % 26), {SIZE})
+    requests[n] = wrk.format("POST", "/" .. n, {{ Host = "echo.localhost" }}, body)
   end
 end
 request = function() return requests[math.random(#requests)] end

@@ -1,6 +1,7 @@
 """Responses of 1 MB that are streamed from JavaScript under backpressure, over 8 connections.
 
-One worker copies chunks of 16 KB; the other makes a fresh buffer of 64 KB for each `pull`. The raw echo does not stream.
+One worker copies chunks of 16 KB; the other makes a fresh buffer of 64 KB for each `pull`. The raw echo does not
+stream.
 """
 
 from __future__ import annotations

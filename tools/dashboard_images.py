@@ -79,7 +79,7 @@ def main() -> None:
                     for width in (320, 768, 1440):
                         take(tab, node, path, theme, width, options.out / f"{page}-{theme}-{width}.png", whole=True)
             elif page in SHOWN:
-                take(tab, node, path, SHOWN[page], 1280, options.out / f"dashboard-{page}.png")
+                take(tab, node, path, SHOWN[page], 1280, options.out / f"dashboard-{page}.png", whole=page == "node")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Configurations of load balancers in front of several nodes, over plain HTTP; TLS and what guards the control host are
 in deploy/, whose files are for one node.
 
-tests/cluster/test_edges.py runs what is printed, with the real programs in front of three nodes of which one is killed.
+tests/cluster/test_edges_of_nodes.py runs what is printed, with the real programs in front of three nodes.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def command_of(settings: Settings, arguments: Sequence[str], number: int, port: 
     address = settings.node_address or f"{settings.host}:{port}"
     host = address.rpartition(":")[0] or address
     name = settings.node_name or address
-    values = {
+    values: dict[str, object] = {
         "processes": 1,
         "port": port,
         "data": settings.data / f"process-{number}",
@@ -167,6 +167,9 @@ def command_of(settings: Settings, arguments: Sequence[str], number: int, port: 
         "node-address": f"{host}:{own}",
         "engines": max(settings.engines // settings.processes, 1),
     }
+    link, _, link_port = settings.node_link.rpartition(":")
+    if link_port.isdecimal() and int(link_port):
+        values["node-link"] = f"{link}:{int(link_port) + number - 1}"
     flags = [f"--{flag}={value}" for flag, value in values.items()]
     return [sys.executable, sys.argv[0], *arguments, *flags, *(["--no-example"] if number > 1 else [])]
 
@@ -223,7 +226,7 @@ def _become(command: Sequence[str], sockets: Sequence[socket.socket], address: s
         if not is_first:  # one greeting is enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         passed = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(sockets)), "NOTIFY_SOCKET": address}
-        os.execve(command[0], command, {**os.environ, **passed})
+        os.execve(command[0], list(command), {**os.environ, **passed})
     finally:
         os._exit(127)
 

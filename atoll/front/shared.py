@@ -70,7 +70,8 @@ class LeavingConnection(Protocol):
 class Shared:
     __slots__ = (
         "base", "bounds", "connections", "control", "date", "detail", "explain", "farewell", "heir", "holdings",
-        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "part_bytes", "parts", "pool", "proxies", "ready", "router",
+        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "part_bytes", "parts",
+        "pool", "proxies", "ready", "router",
         "site", "turns",
     )  # fmt: skip
 
@@ -121,7 +122,7 @@ class Shared:
     def send_part(self, connection: Endpoint, pieces: list[bytes], size: int, download: ClientDownload) -> None:
         """Write a long part of a body at the end of this turn, in one write with other parts for the same client.
 
-        The pieces are not joined, which would copy them. `download` gives credit for `size` bytes once they are written.
+        The pieces are not joined, which would copy them. `download` grants `size` bytes once they are written.
         """
         out = self.out
         if not out:

@@ -98,7 +98,7 @@ function Ran({ ran, onLine }) {
     ${ran.status > 0 && html`<h3>Body</h3>
       ${ran.body ? html`<pre class="value" tabindex="0"><${Text} most=${SHOWN}>${ran.body}<//></pre>` : html`<p class="soft">It is empty.</p>`}
       <p class="soft small">${[ran.is_binary ? "Binary, as base64." : "", ran.is_cut || ran.body.length > SHOWN ? "It is longer than what is shown." : ""].filter(Boolean).join(" ")}</p>
-      ${ran.headers.length > 0 && html`<details><summary>${ran.headers.length} headers</summary><dl class="headers mono">${ran.headers.map(([name, value]) => html`<div><dt><${Text}>${name}<//></dt><dd><${Text} most=${500}>${value}<//></dd></div>`)}</dl></details>`}`}
+      ${ran.headers.length > 0 && html`<details><summary>${ran.headers.length} ${ran.headers.length === 1 ? "header" : "headers"}</summary><dl class="headers mono">${ran.headers.map(([name, value]) => html`<div><dt><${Text}>${name}<//></dt><dd><${Text} most=${500}>${value}<//></dd></div>`)}</dl></details>`}`}
     <h3>Used of its limits</h3>
     ${record
       ? html`<div class="meters">

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.client
 import itertools
@@ -10,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from tests.bindings.r2.test_r2_api import ask, code
@@ -109,6 +111,32 @@ def test_settings_public_hosts_and_notifications_hold_on_every_node(files: Nodes
     assert ask(third, "DELETE", "/files/public").status == 204
     assert first.request("GET", host, "/told/page").status == 404
     assert code(ask(first, "GET", "/none/objects/x")) == 10007
+
+
+def test_while_the_database_is_read_only_writes_say_so_and_everything_else_goes_on(files: Nodes) -> None:
+    node = files.all[0]
+    assert via(node, "PUT", "/kept", b"before").status == 200
+
+    async def set_read_only(is_on: bool) -> None:
+        connection = await asyncpg.connect(files.server.url)
+        await connection.execute("SET default_transaction_read_only = off")
+        await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if is_on else 'off'}")
+        await connection.execute("SELECT pg_reload_conf()")
+        await connection.close()
+
+    asyncio.run(set_read_only(True))
+    try:
+        node.wait_until(lambda: ask(node, "PUT", "/files/objects/kept", b"after").status == 503, 10)
+        refused = ask(node, "PUT", "/files/objects/kept", b"after")
+        assert refused.status == 503 and "read-only" in refused.text and refused.headers["retry-after"], refused.text
+        deployed = node.control("POST", "/api/workers", {"name": "no", "script": SCRIPT})
+        assert deployed.status == 503 and "read-only" in deployed.text, deployed.text
+        assert via(files.all[1], "GET", "/kept").text in ("before", "after"), "reads go on"
+        assert [each.control("GET", "/readyz").status for each in files.all] == [200] * 3
+    finally:
+        asyncio.run(set_read_only(False))
+    node.wait_until(lambda: via(node, "PUT", "/kept", b"again").status == 200, 20)
+    assert [via(each, "GET", "/kept").text for each in files.all] == ["again"] * 3
 
 
 def test_a_node_that_is_killed_loses_no_object_that_it_acknowledged(files: Nodes, tmp_path: Path) -> None:

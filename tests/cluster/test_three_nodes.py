@@ -221,6 +221,7 @@ def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, t
         asked = [nodes.all[0].command[0], *words, "--json", "--api", f"http://localhost:{nodes.all[0].port}"]
         listed = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
         assert [node["name"] for node in listed] == [node["name"] for node in found]
+        assert all(node["change"] > 0 for node in listed)
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)

@@ -105,8 +105,8 @@ class Facets:
     async def clone(self, scope: CallScope, name: object, to: object) -> None:
         """Give a facet a copy of what another one and those within it have stored, in place of its own.
 
-        What the first one has committed is copied, while it runs. What is within an object is deleted with it, so a copy
-        is known before anything is stored of it.
+        What the first one has committed is copied, while it runs. What is known to be within an object is deleted with
+        it, so a copy is known before anything is stored of it.
         """
         if not isinstance(name, str) or not isinstance(to, str) or name == to:
             raise InvalidArgument("the name of a facet is malformed")

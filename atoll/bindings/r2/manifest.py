@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
     from atoll.bindings.r2.around.notifications import MessageSink
+    from atoll.bindings.r2.records import RecordedStore
     from atoll.bindings.r2.service.contents import ServiceContents
-    from atoll.bindings.r2.store import ObjectStore
     from atoll.bindings.services import Services
     from atoll.config import Settings
 
@@ -41,7 +41,7 @@ def make(services: Services, need: Need) -> Binding:
     return R2(store, Credentials(store.records, services.seals), around)
 
 
-def _store(services: Services) -> tuple[ObjectStore, float | None]:
+def _store(services: Services) -> tuple[RecordedStore, float | None]:
     """The store, and how often to look for what other nodes left."""
     if services.cluster is None:
         from atoll.bindings.r2.sqlite import SqliteObjects

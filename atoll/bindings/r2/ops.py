@@ -121,7 +121,7 @@ class R2(Binding):
 
     async def forget(self, tenant: str) -> None:
         await self.credentials.forget(tenant)
-        await self.store.records.forget_events(tenant)
+        await self.around.notifications.forget(tenant)
 
     async def seal_anew(self) -> None:
         await self.credentials.seal_anew()

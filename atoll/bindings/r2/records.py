@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from atoll.bindings.r2.store import BucketPlace, Change
+from atoll.bindings.r2.store import BucketPlace, Change, ObjectStore
 
 NOTIFICATIONS = "notifications"  # the kind of setting that every change of an object reads
 
@@ -108,3 +108,12 @@ class BucketRecords(Protocol):
 
     async def seal_credentials(self, fresh: Sequence[Credential]) -> None:
         """Replace what is sealed."""
+
+
+class RecordedStore(ObjectStore, Protocol):
+    """A store with all that its index has."""
+
+    noting: Noting  # is told of changes
+
+    @property
+    def records(self) -> BucketRecords: ...

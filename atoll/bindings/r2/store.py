@@ -10,13 +10,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from atoll.bindings.r2.conditions import ALWAYS, OnlyIf
 from atoll.bindings.r2.limits import R2Refused
-
-if TYPE_CHECKING:
-    from atoll.bindings.r2.records import BucketRecords, Noting
 
 MAX_BUCKETS = 1_000  # of one tenant: all of them are in memory
 UPLOAD_DAYS = 7  # after which an unfinished upload is deleted
@@ -188,12 +185,6 @@ class ContentUpload(Protocol):
 
 class ObjectStore(Protocol):
     """Methods that may wait for a disk or a server are coroutines; if they need not wait they cost no task."""
-
-    @property
-    def records(self) -> BucketRecords:
-        """What it has besides objects."""
-
-    noting: Noting  # is told of changes
 
     def bound(self, tenant: str, bound: R2Bound) -> None:
         """Set the quota of a tenant. Existing data above it stays."""

@@ -44,9 +44,9 @@ class Backlog final {
   // The bytes of a piece up to the end of the frame that is partly sent are the next ones.
   void FinishFrame(Piece& piece);
 
-  Piece* current_ = nullptr;  // the piece that has its turn,
-  size_t end_ = 0;            // and where that turn ends
-  Piece first_;               // frames that go before all queues
+  Piece* current_ = nullptr;                                // the piece that has its turn,
+  size_t end_ = 0;                                          // and where that turn ends
+  Piece first_;                                             // frames that go before all queues
   std::unordered_map<uint32_t, std::deque<Piece>> queues_;  // by worker; none is empty
   std::deque<uint32_t> turns_;                              // the workers that have a queue
 };

@@ -128,8 +128,9 @@ def test_a_large_import_is_all_or_nothing(atoll: Atoll) -> None:
 def test_an_index_of_a_large_table_may_be_at_the_end_of_an_import(atoll: Atoll) -> None:
     ask(atoll, "POST", "", {"name": "indexed"})
     rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    value = "printf('%08d', (SELECT count(*) FROM \"the t\") + i) || hex(zeroblob(440))"
     # Each is a step of the import, because of its comment.
-    some = f'INSERT INTO "the t" (v) {rows} SELECT printf(\'%08d\', (SELECT count(*) FROM "the t") + i) || hex(zeroblob(440)) FROM n;\n--{"." * 530_000}\n'
+    some = f'INSERT INTO "the t" (v) {rows} SELECT {value} FROM n;\n--{"." * 530_000}\n'
     text = (
         f'-- as sqlite3 writes it\nCREATE TABLE IF NOT EXISTS "the t" (id INTEGER PRIMARY KEY, v TEXT);\n{some * 12}'
         "CREATE TABLE small (a);\nINSERT INTO small VALUES ('CREATE INDEX no ON small (a); ');\n"

@@ -12,7 +12,8 @@ import pytest
 from atoll.bindings.r2.around import lifecycle as module
 from atoll.bindings.r2.around.lifecycle import Lifecycle, LifecycleRule, LifecycleRules, checked_lifecycle
 from atoll.bindings.r2.around.settings import BucketSettings
-from atoll.bindings.r2.store import BucketPlace, ListQuery, ObjectMeta, ObjectStore
+from atoll.bindings.r2.records import RecordedStore
+from atoll.bindings.r2.store import BucketPlace, ListQuery, ObjectMeta
 from atoll.errors import InvalidArgument
 from tests.bindings.r2.test_r2_api import ask
 from tests.bindings.r2.test_r2_store import ALICE, BOB, put, read, store
@@ -28,7 +29,7 @@ DAY = 86_400
 class Swept:
     """A store whose rules are applied some days from now."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: RecordedStore) -> None:
         self.days = 0.0
         self.store = store
         self.settings = BucketSettings(store.records)
@@ -45,7 +46,7 @@ class Swept:
 
 
 @pytest.fixture
-async def swept(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swept]:
+async def swept(store: RecordedStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swept]:
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0)
     yield Swept(store)
 

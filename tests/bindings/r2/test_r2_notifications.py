@@ -17,6 +17,7 @@ from atoll.bindings.r2.around.notifications import NotificationRule, Notificatio
 from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.limits import R2Refused
 from atoll.bindings.r2.postgres.store import PostgresObjects
+from atoll.bindings.r2.records import RecordedStore
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import ObjectMeta, ObjectStore
 from atoll.errors import BindingRefused
@@ -51,7 +52,7 @@ class Sink:
 
 
 @pytest.fixture
-async def sink(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sink]:
+async def sink(store: RecordedStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sink]:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.02)
     found, settings = Sink(), BucketSettings(store.records)
     both = ["object-create", "object-delete"]

@@ -13,6 +13,7 @@ import pytest
 
 from atoll.bindings.r2.conditions import EtagTest, OnlyIf
 from atoll.bindings.r2.limits import R2Refused
+from atoll.bindings.r2.records import RecordedStore
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import (
     BucketPlace,
@@ -40,7 +41,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, backend: Backend) -> AsyncIterator[ObjectStore]:
+async def store(tmp_path: Path, backend: Backend) -> AsyncIterator[RecordedStore]:
     made = backend.open(tmp_path)
     await made.create(ALICE, 0)
     await made.create(BOB, 0)

@@ -121,6 +121,10 @@ class Notifications:
         if self._is_used:
             self._wake.set()
 
+    async def forget(self, tenant: str) -> None:
+        """Drop what waits for a deleted tenant."""
+        await self._records.forget_events(tenant)
+
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])

@@ -14,7 +14,7 @@ from typing import Any
 from atoll.bindings.r2.rows import IN_ROWS, IN_SERVICE, ContentSegment
 from atoll.bindings.r2.service.client import Payload
 from atoll.bindings.r2.service.contents import ServiceContents
-from atoll.bindings.r2.service.transfer import PART, Contents, ServiceReader, ServiceUpload
+from atoll.bindings.r2.service.transfer import PART, HeldContents, ServiceReader, ServiceUpload
 from atoll.errors import StorageFailed
 from atoll.postgres.pool import Postgres
 
@@ -99,7 +99,7 @@ class RowStream:
         """Holds nothing open."""
 
 
-class Places:
+class SharedPlaces:
     """Where contents are. The service has one folder for all nodes."""
 
     def __init__(self, postgres: Postgres, open_service: OpenService | None) -> None:
@@ -107,10 +107,10 @@ class Places:
         self._open_service = open_service
         self._opening = asyncio.Lock()
         self._is_open = open_service is None
-        self.all: dict[int, Contents] = {IN_ROWS: RowContents(postgres)}
+        self.all: dict[int, HeldContents] = {IN_ROWS: RowContents(postgres)}
         self.new = IN_ROWS if open_service is None else IN_SERVICE  # where new contents go
 
-    async def open(self) -> Mapping[int, Contents]:
+    async def open(self) -> Mapping[int, HeldContents]:
         """Raises StorageFailed while PostgreSQL cannot be asked for the folder."""
         if not self._is_open:
             async with self._opening:
@@ -129,7 +129,7 @@ class Places:
         self.all[IN_SERVICE] = service
         self._is_open = True
 
-    def of(self, place: int) -> Contents:
+    def of(self, place: int) -> HeldContents:
         found = self.all.get(place)
         if found is None:
             raise StorageFailed("content is in an S3 service, and this node has no settings for one (r2_service)")

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from atoll.bindings.r2.content import now_ms
 from atoll.bindings.r2.files import ContentFiles
 from atoll.bindings.r2.limits import R2Refused
-from atoll.bindings.r2.postgres.contents import Places
-from atoll.bindings.r2.postgres.writing import Write
+from atoll.bindings.r2.postgres.contents import SharedPlaces
+from atoll.bindings.r2.postgres.writing import BucketWrite
 from atoll.bindings.r2.store import UPLOAD_DAYS, BucketPlace
 from atoll.errors import StorageAway, StorageFailed
 from atoll.postgres.pool import Connection, Postgres
@@ -74,14 +74,14 @@ DISCARD = "SELECT r2_discard(gone, $2) FROM unnest($1::bigint[]) AS gone"
 class Enters(Protocol):
     """Runs a write of a bucket (store.py)."""
 
-    def __call__(self, place: BucketPlace, act: Callable[[Write], Awaitable[Any]], /) -> Awaitable[Any]: ...
+    def __call__(self, place: BucketPlace, act: Callable[[BucketWrite], Awaitable[Any]], /) -> Awaitable[Any]: ...
 
 
 class SharedGarbage:
     """Made on the event loop; `pin` and `unpin` are called on it."""
 
     def __init__(
-        self, postgres: Postgres, places: Places, files: ContentFiles, session: str, enter: Enters, grace: float
+        self, postgres: Postgres, places: SharedPlaces, files: ContentFiles, session: str, enter: Enters, grace: float
     ) -> None:
         self._postgres = postgres
         self._places = places

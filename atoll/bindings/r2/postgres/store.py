@@ -25,10 +25,10 @@ from atoll.bindings.r2.files import ContentFiles
 from atoll.bindings.r2.limits import R2Refused
 from atoll.bindings.r2.listing import Listing
 from atoll.bindings.r2.multipart import IN_PROGRESS
-from atoll.bindings.r2.postgres.contents import MARK, OpenService, Places, SharedReader, SharedUpload, new_number
+from atoll.bindings.r2.postgres.contents import MARK, OpenService, SharedPlaces, SharedReader, SharedUpload, new_number
 from atoll.bindings.r2.postgres.garbage import SharedGarbage
 from atoll.bindings.r2.postgres.records import PostgresRecords, is_text
-from atoll.bindings.r2.postgres.writing import Write
+from atoll.bindings.r2.postgres.writing import BucketWrite
 from atoll.bindings.r2.records import Noting, NotNoting
 from atoll.bindings.r2.rows import ContentPlace, ContentSegment
 from atoll.bindings.r2.store import (
@@ -99,7 +99,7 @@ class PostgresObjects:
         self.noting: Noting = NotNoting()
         self._admission = Admission()
         self._files = ContentFiles(data / FOLDER)
-        self._places = Places(postgres, open_service)
+        self._places = SharedPlaces(postgres, open_service)
         self.garbage = SharedGarbage(postgres, self._places, self._files, session, self.enter, grace)
 
     # Buckets
@@ -141,7 +141,7 @@ class PostgresObjects:
 
     async def drop(self, place: BucketPlace, *, force: bool = False) -> None:
         async with self._postgres.transaction() as connection:
-            write = Write(connection, place, self._grace, self.noting)
+            write = BucketWrite(connection, place, self._grace, self.noting)
             await write.enter()
             sql = "SELECT objects, bytes FROM r2_buckets WHERE id = $1"
             held = await connection.fetchrow(sql, write.bucket)
@@ -224,16 +224,16 @@ class PostgresObjects:
         return SharedUpload(
             lambda number: self._mark(number, new),
             services[new], place.tenant, self.garbage,
-            self._files, _Entry(self, place, source, new), size, checksum, new_number, release,
+            self._files, _SharedEntry(self, place, source, new), size, checksum, new_number, release,
         )  # fmt: skip
 
     async def _mark(self, number: int, place: int) -> None:
         await self._postgres.run(MARK, number, self._session, place)
 
-    async def enter(self, place: BucketPlace, act: Callable[[Write], Awaitable[T]]) -> T:
+    async def enter(self, place: BucketPlace, act: Callable[[BucketWrite], Awaitable[T]]) -> T:
         """Run a write of a bucket, within the tenant's quota."""
         async with self._postgres.transaction() as connection:
-            write = Write(connection, place, self._grace, self.noting)
+            write = BucketWrite(connection, place, self._grace, self.noting)
             await write.enter()
             result = await act(write)
             await write.count(self._admission.bound_of(place.tenant))
@@ -293,7 +293,7 @@ class PostgresObjects:
         self._places.close()
 
 
-class _Entry:
+class _SharedEntry:
     """Where uploads into one bucket are entered."""
 
     def __init__(
@@ -305,7 +305,7 @@ class _Entry:
         self._segments = segments  # where they are
 
     async def save(self, stored: StoredObject, where: ContentPlace, only_if: OnlyIf) -> bool:
-        async def act(write: Write) -> bool:
+        async def act(write: BucketWrite) -> bool:
             if not await write.put(stored, where, only_if):
                 return False
             if where.body is None:

@@ -78,7 +78,7 @@ WAITING = "SELECT count(*) FROM (SELECT FROM r2_events WHERE tenant = $1 LIMIT $
 NOTE = "INSERT INTO r2_events (tenant, queue, body) SELECT $1, * FROM unnest($2::text[], $3::bytea[])"
 
 
-class Write:
+class BucketWrite:
     """Begin it with `enter`, and end it with `count`, in one transaction."""
 
     def __init__(self, connection: Connection, place: BucketPlace, grace: float, noting: Noting) -> None:

@@ -31,7 +31,7 @@ class ContentStream(Protocol):
     def close(self) -> None: ...
 
 
-class Contents(Protocol):
+class HeldContents(Protocol):
     """Where contents are: an S3 service (contents.py), or rows of PostgreSQL (postgres/contents.py)."""
 
     async def put(self, tenant: str, number: int, payload: Payload) -> None: ...
@@ -54,7 +54,7 @@ class Abandoned(Protocol):
 class ServiceUpload(DiskUpload):
     """Content that is received for the service. Small content is in the index, as always."""
 
-    def __init__(self, service: Contents, tenant: str, garbage: Abandoned, *arguments: Any) -> None:
+    def __init__(self, service: HeldContents, tenant: str, garbage: Abandoned, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._service = service
         self._tenant = tenant
@@ -131,7 +131,7 @@ class ServiceUpload(DiskUpload):
 class ServiceReader(DiskReader):
     """A part of a content whose segments may be in services, each a stream that is continued where it broke off."""
 
-    def __init__(self, services: Mapping[int, Contents], tenant: str, *arguments: Any) -> None:
+    def __init__(self, services: Mapping[int, HeldContents], tenant: str, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._services = services  # by place
         self._tenant = tenant
@@ -161,7 +161,7 @@ class ServiceReader(DiskReader):
             self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_stream)
         return piece
 
-    async def _received(self, service: Contents, file: int, start: int, end: int) -> bytes:
+    async def _received(self, service: HeldContents, file: int, start: int, end: int) -> bytes:
         for attempt in range(RESUMES + 1):
             try:
                 if self._stream is None:
