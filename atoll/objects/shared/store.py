@@ -23,8 +23,8 @@ from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
 from atoll.objects.durable import COMMIT, Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.shared.appends import Appends
-from atoll.objects.shared.cached_files import CachedFiles
 from atoll.objects.shared.cache_writer import CacheWriter
+from atoll.objects.shared.cached_files import CachedFiles
 from atoll.objects.shared.kept_alone import prepare, refuse_kept
 from atoll.objects.shared.no_past import NoPast
 from atoll.objects.shared.owned import OwnedObject, OwnedTable
