@@ -348,7 +348,7 @@ class SharedObjects:
 
     # Everything else
 
-    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+    async def copy(self, source: ObjectKey, target: ObjectKey | None) -> None:
         raise InvalidArgument("nodes that share Durable Objects cannot copy one yet")
 
     async def delete(self, key: ObjectKey) -> None:
