@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from atoll import __version__
 from atoll.engine.stats import PoolStats
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import STATUS_CLASSES, Meter, Tally
@@ -71,27 +72,35 @@ class Metrics:
         self._meter = meter
         self._sources = sources
 
+    async def collected(self, families: Sequence[Metric]) -> AsyncIterator[Metric]:
+        """As `collect`, with pauses in which the event loop runs."""
+        for metric in self.collect(families):
+            yield metric
+            await asyncio.sleep(0)
+
     async def text(self, families: Sequence[Metric] = ()) -> bytes:
         """`families` are those of bindings, made before, because that may wait for a disk."""
         parts, family = [], ""
-        for metric in self.collect(families):
+        async for metric in self.collected(families):
             text = generate_latest(Some(metric))
             if metric.name == family:  # its two header lines are already written
                 text = text.split(b"\n", 2)[2]
             parts.append(text)
             family = metric.name
-            await asyncio.sleep(0)
         return b"".join(parts)
 
     def collect(self, families: Sequence[Metric]) -> Iterator[Metric]:
         """Families in parts of about a millisecond each. Parts of one family follow each other."""
         sources = self._sources
         workers = sources.workers()
-        yield from request_metrics(self._meter.tallies(workers.__contains__))
+        tallies = self._meter.tallies(workers.__contains__)
+        yield from request_metrics(tallies)
+        yield from near_metrics(tallies)
         yield from version_metrics(self._meter.versions())
         yield from lag_metrics(sources.lag())
         yield from self._terminations()
         yield from self._memory()
+        yield from self._load()
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
@@ -105,18 +114,38 @@ class Metrics:
         yield from job_metrics(sources.jobs())
         yield _labelled("atoll_deploys", "Requested changes of workers, by result.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were restarted.", sources.restarts())
+        unsent = "Entries that were dropped, by where they were to go."
+        yield _labelled("atoll_unsent_entries", unsent, "to", sources.unsent())
         dropped, listeners = sources.logs()
         yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were dropped: see log_rate.", dropped)
         yield GaugeMetricFamily("atoll_log_listeners", "Open live streams of logs.", listeners)
         yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
         yield GaugeMetricFamily("atoll_workers", "Deployed workers.", len(workers))
         info = GaugeMetricFamily("atoll_info", "The version of Atoll.", labels=["version"])
-        info.add_metric([sources.version], 1)
+        info.add_metric([__version__], 1)
         yield info
 
     def _terminations(self) -> Iterator[Metric]:
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
+
+    def _load(self) -> Iterator[Metric]:
+        """What loaded workers do now. Versions of a worker are added up, and of saturation the largest counts."""
+        found: dict[tuple[str, str], tuple[int, int, float]] = {}
+        for load in self._sources.load():
+            names = self._meter.names(load.version)
+            calls, waiting, share = found.get(names, (0, 0, 0.0))
+            found[names] = calls + load.in_flight, waiting + load.waiting, max(share, load.saturation)
+        calls_now = GaugeMetricFamily("atoll_worker_calls", "Calls of a worker in flight.", labels=WORKER)
+        queued = GaugeMetricFamily("atoll_worker_queued", "Calls of a worker that have not begun.", labels=WORKER)
+        full = GaugeMetricFamily(
+            "atoll_worker_saturation", "Calls as a share of how many a worker may have; at 1 it refuses.", labels=WORKER
+        )
+        for names, (calls, waiting, share) in found.items():
+            calls_now.add_metric(names, calls)
+            queued.add_metric(names, waiting)
+            full.add_metric(names, share)
+        yield from (calls_now, queued, full)
 
     def _memory(self) -> Iterator[Metric]:
         labels = ["tenant", "worker"]
@@ -132,6 +161,16 @@ class Metrics:
             memory.add_metric(names, used[names])
             counts.add_metric(names, isolates[names])
         yield from (memory, counts)
+
+
+def near_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
+    family = CounterMetricFamily(
+        "atoll_near_limit", "Calls that used 80 % or more of a limit, by limit.", labels=[*WORKER, "limit"]
+    )
+    for tally in tallies:
+        for limit, count in sorted(tally.near.items()):
+            family.add_metric([tally.tenant, tally.worker, limit], count)
+    yield family
 
 
 def storage_metrics(state: StorageState) -> Iterator[Metric]:

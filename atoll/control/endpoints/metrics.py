@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,12 +56,20 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
+        text = await self._made().text(await self._families())
+        return Response(text, headers=HEADERS | {"content-type": CONTENT_TYPE})
+
+    async def collect(self) -> AsyncIterator[Metric]:
+        """All metrics, in steps."""
+        async for family in self._made().collected(await self._families()):
+            yield family
+
+    def _made(self) -> Metrics:
         if self._metrics is None:
             from atoll.observe.metrics import Metrics  # imports prometheus_client: a node without scrapes starts sooner
 
             self._metrics = Metrics(self._meter, self._sources)
-        text = await self._metrics.text(await self._families())
-        return Response(text, headers=HEADERS | {"content-type": CONTENT_TYPE})
+        return self._metrics
 
     async def _families(self) -> list[Metric]:
         """The metrics of the bindings. A binding whose storage fails is left out."""
