@@ -6,6 +6,7 @@ Names come from tenants, so cells are escaped and cut before they are placed. On
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import sys
@@ -89,6 +90,7 @@ VIEWS: dict[str, list[Column]] = {
     "engines": ENGINES,
 }
 HELP = "w t g views   c e l u i d f m n sort   r reverse   space pause   q quit"
+LONG_KEY = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])")  # arrows and the like, which begin with an escape
 KEYS = {"w": "workers", "t": "tenants", "g": "engines"}
 SORTS = {
     "name": "n",
@@ -113,13 +115,12 @@ class Shown:
         self.is_paused = False
 
     def type(self, typed: bytes) -> bool:
-        """Take what was typed. False: the user wants to leave. An arrow or function key begins with an escape too."""
-        if not typed or typed == b"\x1b":
-            return False
-        return typed.startswith(b"\x1b") or all(self.press(key) for key in typed.decode("latin-1").lower())
+        """Take what was typed since the last time. False: the user wants to leave, or the terminal is gone."""
+        keys = LONG_KEY.sub(b"", typed).decode("latin-1").lower()
+        return bool(typed) and all(self.press(key) for key in keys)
 
     def press(self, key: str) -> bool:
-        if key in ("q", "\x03", "\x04"):
+        if key in ("q", "\x1b", "\x03", "\x04"):
             return False
         if key == "r":
             self.is_reversed = not self.is_reversed

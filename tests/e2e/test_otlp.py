@@ -38,7 +38,7 @@ class CollectorHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = gzip.decompress(self.rfile.read(int(self.headers["content-length"])))
-        self.server.headers.append(dict(self.headers.items()))
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         if self.server.status == 200 and self.path == "/v1/logs":
             for within in ExportLogsServiceRequest.FromString(body).resource_logs:
                 self.server.logs += [each for scope in within.scope_logs for each in scope.log_records]
