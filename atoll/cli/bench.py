@@ -18,7 +18,7 @@ from atoll.cli.options import json_option
 from atoll.cli.talk import echo, fail, paint, say, show_json
 
 if TYPE_CHECKING:
-    from atoll.cli.bench_load import Aim, Result
+    from atoll.cli.bench_load import Aim, LoadResult
 
 SHARES = (0.5, 0.9, 0.99, 0.999)
 BAR = 40
@@ -64,10 +64,10 @@ def bench(
       atoll bench http://hello.localhost:8080/ --connections 100 --seconds 30
       atoll bench http://hello.localhost:8080/ --requests 1000 --method POST --data '{"a":1}'
     """
-    from atoll.cli.bench_load import Bounds, Load
+    from atoll.cli.bench_load import LoadBounds, Load
 
     aim = aim_at(url, method, headers, data, allow_public=allow_public)
-    bounds = Bounds(connections, seconds, requests or 0, timeout)
+    bounds = LoadBounds(connections, seconds, requests or 0, timeout)
     if not as_json:
         say(f"{connections} connections to {url}, for up to {seconds:g} s")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -146,7 +146,7 @@ def body_of(data: str) -> bytes:
         fail(f"--data {data}: {error.strerror or error}", "name a file that exists, or write the text itself")
 
 
-def facts_of(result: Result) -> dict[str, object]:
+def facts_of(result: LoadResult) -> dict[str, object]:
     durations, seconds = result.durations, result.seconds
     return {
         "seconds": round(seconds, 3),
@@ -170,7 +170,7 @@ def facts_of(result: Result) -> dict[str, object]:
     }
 
 
-def show(result: Result) -> None:
+def show(result: LoadResult) -> None:
     durations, seconds = result.durations, result.seconds
     speed = result.answered / seconds
     echo(f"{paint(f'{speed:,.0f} responses/s', bold=True)}  {result.answered:,} in {seconds:.1f} s")

@@ -32,7 +32,7 @@ class Aim(NamedTuple):
     is_head: bool
 
 
-class Bounds(NamedTuple):
+class LoadBounds(NamedTuple):
     connections: int
     seconds: float
     requests: int  # 0: as many as fit into the time
@@ -77,7 +77,7 @@ class Durations:
         return found[used[0] : used[-1] + 1] if used else []
 
 
-class Result:
+class LoadResult:
     def __init__(self) -> None:
         self.durations = Durations()
         self.statuses: Counter[int] = Counter()
@@ -94,16 +94,16 @@ class Result:
 class Load:
     """Runs until the time is over, all requests are answered, or nothing answers any more."""
 
-    def __init__(self, aim: Aim, bounds: Bounds) -> None:
+    def __init__(self, aim: Aim, bounds: LoadBounds) -> None:
         self.aim = aim
         self.bounds = bounds
-        self.result = Result()
+        self.result = LoadResult()
         self.left = bounds.requests or None  # requests that are yet to be sent; None: no bound
         self.is_over = False
         self._done = asyncio.Event()
         self._open = 0
 
-    async def run(self) -> Result:
+    async def run(self) -> LoadResult:
         loop = asyncio.get_running_loop()
         used = resource.getrusage(resource.RUSAGE_SELF)
         began = time.perf_counter()
@@ -136,7 +136,7 @@ class Load:
         """One connection at a time. After an error the next one waits a little: a dead server is not hit."""
         try:
             while not self.is_over and self.left != 0:
-                sender = Sender(self)
+                sender = LoadSender(self)
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
                         await asyncio.get_running_loop().create_connection(
@@ -163,7 +163,7 @@ class Load:
                 self.end()
 
 
-class Sender:
+class LoadSender:
     """An asyncio.Protocol: one request at a time on one connection."""
 
     def __init__(self, load: Load) -> None:

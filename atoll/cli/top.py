@@ -24,7 +24,7 @@ from atoll.plain import plain_line
 
 if TYPE_CHECKING:
     from atoll.cli.client import Client
-    from atoll.cli.top_numbers import Look, Snapshot
+    from atoll.cli.top_numbers import Look, TopSnapshot
 
 MB = 1 << 20
 NARROWEST = 40
@@ -137,7 +137,7 @@ class Shown:
         found = [column for column in columns if column.key == self.key]
         return found[0] if found else next(column for column in columns if column.head == "CPU")
 
-    def rows(self, snapshot: Snapshot) -> list[Any]:
+    def rows(self, snapshot: TopSnapshot) -> list[Any]:
         by = self.column()
         lines: list[Any] = list(getattr(snapshot, self.view))
         lines.sort(key=VIEWS[self.view][0].value)
@@ -164,7 +164,7 @@ def table(columns: Sequence[Column], rows: Sequence[Any], sorted_by: Column | No
     return [line([column.head for column in columns]), *(line(row) for row in cells)]
 
 
-def summary(snapshot: Snapshot, api: str) -> list[str]:
+def summary(snapshot: TopSnapshot, api: str) -> list[str]:
     node = snapshot.node
     rates = f"{rate(node.calls)} calls/s, {share(node.errors)} errors, {rate(node.refused)} refused/s"
     return [
@@ -174,7 +174,7 @@ def summary(snapshot: Snapshot, api: str) -> list[str]:
     ]
 
 
-def screen(snapshot: Snapshot, shown: Shown, api: str, room: tuple[int, int]) -> list[str]:
+def screen(snapshot: TopSnapshot, shown: Shown, api: str, room: tuple[int, int]) -> list[str]:
     """The lines of a whole screen of `room` columns and lines."""
     width, height = max(room[0], NARROWEST), max(room[1], 6)
     rows = table(VIEWS[shown.view], shown.rows(snapshot))

@@ -57,7 +57,7 @@ class NodeLine(NamedTuple):
     version: str
 
 
-class Snapshot(NamedTuple):
+class TopSnapshot(NamedTuple):
     """What `atoll top` shows."""
 
     node: NodeLine
@@ -110,14 +110,14 @@ class Between:
             for labels, value in self.now.values[name].items()
         }
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TopSnapshot:
         workers = self._workers()
         by_tenant: dict[str, list[WorkerLine]] = defaultdict(list)
         for line in workers:
             by_tenant[line.tenant].append(line)
         waits = self._waits(by_tenant=True)
         tenants = [summed(tenant, lines, waits.get((tenant, ""), [])) for tenant, lines in by_tenant.items() if tenant]
-        return Snapshot(self._node(workers), workers, tenants, self._engines())
+        return TopSnapshot(self._node(workers), workers, tenants, self._engines())
 
     def _workers(self) -> list[WorkerLine]:
         calls: dict[Pair, float] = defaultdict(float)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from atoll.cli.top import Shown, cell, screen, table
-from atoll.cli.top_numbers import EngineLine, NodeLine, Snapshot, WorkerLine, quantile
+from atoll.cli.top_numbers import EngineLine, NodeLine, TopSnapshot, WorkerLine, quantile
 from tests.cli.dev_session import ATOLL, SECONDS, environment
 from tests.cli.test_terminal import Screen
 from tests.running import Atoll
@@ -96,7 +96,7 @@ def test_a_pipe_gets_one_table_or_json(busy: object, atoll: Atoll, tmp_path: Pat
 
 def test_a_hostile_name_cannot_command_the_terminal() -> None:
     attack = "\x1b]0;t\x07\x1b[2J\n\r" + "x" * 100
-    snapshot = Snapshot(
+    snapshot = TopSnapshot(
         QUIET, [line(attack, 5.0, tenant=attack)], [], [EngineLine(attack, attack, 0, 1, 1, 1, 1, 1, 1)]
     )
     for view in ("workers", "engines"):
@@ -108,7 +108,7 @@ def test_a_hostile_name_cannot_command_the_terminal() -> None:
 
 def test_lines_are_sorted_by_any_key_both_ways_and_cut_to_the_terminal() -> None:
     lines = [line("b", 5.0, p99_ms=None), line("a", 9.0, p99_ms=3.0), line("c", 1.0, p99_ms=8.0, full=0.9)]
-    snapshot = Snapshot(QUIET, lines, [], [])
+    snapshot = TopSnapshot(QUIET, lines, [], [])
     shown = Shown("workers", "c")
     orders = {"c": "abc", "l": "cab", "n": "abc", "f": "cab"}
     for key, order in orders.items():
@@ -116,7 +116,7 @@ def test_lines_are_sorted_by_any_key_both_ways_and_cut_to_the_terminal() -> None
         assert "".join(each.worker for each in shown.rows(snapshot)) == order, key
     assert shown.press("r") and not shown.press("q")
     assert "".join(each.worker for each in shown.rows(snapshot))[-1] == "c"
-    many = Snapshot(QUIET, [line(f"w{number}", number) for number in range(100)], [], [])
+    many = TopSnapshot(QUIET, [line(f"w{number}", number) for number in range(100)], [], [])
     drawn = screen(many, shown, "http://localhost", (60, 12))
     assert len(drawn) == 12 and max(map(len, drawn)) <= 60 and "94 more." in drawn[-1]
 

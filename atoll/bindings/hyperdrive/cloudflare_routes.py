@@ -28,7 +28,7 @@ TUNNELLED = "databases are reached directly: give `host` and `port` instead of a
 CERTIFIED = "TLS has no client certificates and no authorities of its own here: leave `mtls` but for `sslmode` out"
 
 
-class WantedOrigin(Struct):
+class HyperdriveOrigin(Struct):
     scheme: str = ""
     host: str = ""
     port: int = 0
@@ -39,25 +39,25 @@ class WantedOrigin(Struct):
     access_client_id: str = ""
 
 
-class WantedCaching(Struct):
+class HyperdriveCaching(Struct):
     disabled: bool = False
     max_age: int | None = None
     stale_while_revalidate: int | None = None
 
 
-class WantedTls(Struct):
+class HyperdriveTls(Struct):
     sslmode: str = ""
     ca_certificate_id: str = ""
     mtls_certificate_id: str = ""
 
 
-class WantedDatabase(Struct):
+class WantedHyperdrive(Struct):
     """What a request leaves out stays as it is."""
 
     name: str = ""
-    origin: WantedOrigin | None = None
-    caching: WantedCaching | None = None
-    mtls: WantedTls | UnsetType | None = UNSET
+    origin: HyperdriveOrigin | None = None
+    caching: HyperdriveCaching | None = None
+    mtls: HyperdriveTls | UnsetType | None = UNSET
     origin_connection_limit: int | None = None
 
 
@@ -83,7 +83,7 @@ class CloudflareHyperdrive:
         return await paged(request, self._databases.of_tenant(caller_of(request).tenant), self._shown, usual=20)
 
     async def create(self, request: Request) -> Response:
-        wanted = await read_v4(request, WantedDatabase)
+        wanted = await read_v4(request, WantedHyperdrive)
         if not NAME.fullmatch(wanted.name):
             raise CloudflareRefusal(400, MALFORMED, f"`name` is {wanted.name!r:.80}", NAME_HINT)
         if self._databases.find(caller_of(request).tenant, wanted.name) is not None:
@@ -106,7 +106,7 @@ class CloudflareHyperdrive:
         return envelope(None)
 
     async def _change(self, request: Request, *, is_whole: bool) -> Response:
-        found, wanted = self._find(request), await read_v4(request, WantedDatabase)
+        found, wanted = self._find(request), await read_v4(request, WantedHyperdrive)
         if wanted.name not in ("", found.name):
             text = "a database cannot be renamed here: its name is its id, and workers are bound to it"
             raise CloudflareRefusal(400, MALFORMED, text, "create another one")
@@ -121,7 +121,7 @@ class CloudflareHyperdrive:
         return found
 
     async def _put(
-        self, request: Request, action: str, name: str, wanted: WantedDatabase, before: DatabaseAddress | None
+        self, request: Request, action: str, name: str, wanted: WantedHyperdrive, before: DatabaseAddress | None
     ) -> Response:
         caller = caller_of(request)
         try:
@@ -151,16 +151,16 @@ class CloudflareHyperdrive:
         }
 
 
-def connection_string(wanted: WantedDatabase, before: DatabaseAddress | None) -> str:
+def connection_string(wanted: WantedHyperdrive, before: DatabaseAddress | None) -> str:
     """The connection string of what is wanted; what is left out is taken from `before`. Raises Refused."""
-    origin = wanted.origin or WantedOrigin()
+    origin = wanted.origin or HyperdriveOrigin()
     if origin.service_id or origin.access_client_id:
         raise bad_body(TUNNELLED)
     if wanted.caching is not None and (wanted.caching.max_age or wanted.caching.stale_while_revalidate):
         raise bad_body(CACHED)
     if wanted.origin_connection_limit is not None:
         raise bad_body(POOLED)
-    tls = wanted.mtls if isinstance(wanted.mtls, WantedTls) else WantedTls()
+    tls = wanted.mtls if isinstance(wanted.mtls, HyperdriveTls) else HyperdriveTls()
     if tls.ca_certificate_id or tls.mtls_certificate_id:
         raise bad_body(CERTIFIED)
     scheme = origin.scheme or (before.scheme if before is not None else "")
