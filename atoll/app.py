@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from atoll.asset_files.store import AssetStore
@@ -33,6 +33,7 @@ from atoll.control.deploy.following import follow
 from atoll.control.deploy.quotas import bound_stores, caps_of
 from atoll.control.deploy.sharing import unshared
 from atoll.control.deploy.switching import DeployerParts
+from atoll.control.late import LateControl
 from atoll.control.store.vault import VARIABLE, Vault
 from atoll.control.store.workers import WorkerStore
 from atoll.db.sqlite import damaged
@@ -43,7 +44,7 @@ from atoll.engine.limits import pool_limits
 from atoll.engine.loaded.warming import Warming
 from atoll.engine.objects.node_objects import NodeObjects
 from atoll.engine.pool import Pool
-from atoll.engine.process.prestart import PrestartedEngine, engine_options
+from atoll.engine.process.prestart import FirstEngines, engine_options
 from atoll.engine.process.recycling import RecycleLimits
 from atoll.engine.process.supervisor import Supervisor
 from atoll.engine.report import pool_report, worker_load, worker_memory
@@ -61,9 +62,12 @@ from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import trigger_kinds
+from atoll.observe.alerts import NodeAlerts
+from atoll.observe.engine_overview import EngineOverview
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import NEAR, Meter
 from atoll.observe.processes import uses_of
+from atoll.observe.series import SeriesStore
 from atoll.observe.sources import Sources
 from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
@@ -115,10 +119,10 @@ class Node:
         self.objects = NodeObjects(self.holdings)
         self.certificates: Certificates | None = None
         self.phase = "starting"  # then "serving", then "draining"
-        self._undo = AsyncExitStack()  # closed by `stop`, last first
-        self.owned = AsyncExitStack()  # of `_undo`: what uses the data folder, so that it can be given away first
+        # Closed by `stop`, last first. `owned` is what uses the data folder, so that it can be given away first
+        self._undo, self.owned = AsyncExitStack(), AsyncExitStack()
         self.passed: PassedSockets = {}  # ports that another process has opened for this one
-        self.prestarted: PrestartedEngine | None = None  # engines that are started already
+        self.engines: FirstEngines | None = None  # that are started already
 
     async def start(self) -> None:
         """Raises StartError; then the parts that had started are stopped again."""
@@ -151,6 +155,7 @@ class Node:
         self.logs = LogStore.of(settings)
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
+        undo.push_async_callback(self.offload.close)
         self.gate = EgressGate(settings)
         self.pacer = Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
@@ -165,8 +170,7 @@ class Node:
         for binding in bindings.values():
             (owned if binding.keeps_data else undo).push_async_callback(binding.close)
         self.broker = broker = Broker(bindings.values())
-        self.telemetry = Telemetry(settings, undo)
-        broker.trace_share = settings.trace_share if self.telemetry.tracer is not None else 0.0
+        self.telemetry = Telemetry(settings, undo, broker)
         self.store = store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
         self.events.calls = self.pool = self._make_pool(store, broker)
@@ -185,18 +189,18 @@ class Node:
             cluster.on_drain = self._leave
         self.is_split = self.deployer.is_split
         self.sites = Sites(settings, {kind: each for kind, each in bindings.items() if kind not in self.refused})
-        self._prepare_control: Callable[[], ControlApi] = lambda: self._make_control(store, broker, bindings)
+        self.series = SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, owned)
+        self.late_control = LateControl(lambda: self._make_control(store, broker, bindings), owned)
         self.server = self._make_server()
         self.lag = LoopLag()
         undo.callback(self.lag.close)
 
     async def _begin(self, ports: Ports | None) -> None:
         """Start the engines, restore the workers, open the ports."""
-        undo, settings = self._undo, self.settings
-        cluster = self.storage.cluster
+        undo, settings, cluster = self._undo, self.settings, self.storage.cluster
         if cluster is not None:
             await cluster.join(self.vault)
-        await self.objects.start(settings, self.owned)
+        await self.objects.start(settings, self.owned, cluster)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         self.owned.push_async_callback(self.deployer.close)
@@ -211,7 +215,6 @@ class Node:
             await self._open(ports.plain)
             if ports.secure is not None and ports.certificates is not None:
                 await self.server.startup_secure(ports.secure, ports.certificates)
-        undo.push_async_callback(self.telemetry.close)
         undo.push_async_callback(self._drain)
         self.files.start()
         self.lag.start()
@@ -224,18 +227,17 @@ class Node:
         self.settings = replace(self.settings, **values)  # type: ignore[arg-type]  # each has its field's type
 
     async def _open(self, listening: Listening) -> None:
-        """Start to answer clients, including those that have connected since `listen`."""
         await self.server.startup(listening)
 
-    @cached_property
+    @property
     def control(self) -> ControlApi:
-        return self._prepare_control()
+        return self.late_control.now()
 
     async def _ask_control(self, scope: Message, receive: Receive, send: Send) -> None:
         """The control API as the front calls it, or the application of a binding that has this host."""
         host = next((value for name, value in scope["headers"] if name == b"host"), b"")
         site = self.sites.find(host_name(host))
-        await (self.control.app if site is None else site)(scope, receive, send)
+        await ((await self.late_control.bring()).app if site is None else site)(scope, receive, send)
 
     def state(self) -> str:
         """ "ok", or why no request should be sent here."""
@@ -246,7 +248,7 @@ class Node:
     def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
         """Count a finished call without console lines, unless it needs a record."""
         is_heard = version.triggers and self.triggers.is_heard(version)
-        is_near = cpu_us >= NEAR * 1000 * version.limits.cpu_ms  # it needs a record, or could not be told from others
+        is_near = cpu_us >= NEAR * 1000 * version.limits.cpu_ms
         if self.telemetry.tracer is not None or is_heard or is_near or self.logs.wants(version.worker_id):
             return False
         self.meter.count(version, outcome, status, cpu_us, wall_us)
@@ -269,12 +271,11 @@ class Node:
         return "deploy a worker of that name"
 
     def _sources(self, broker: Broker) -> Sources:
-        pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
             ops=broker.tallies,
             restarts=lambda: self.supervisor.restarts,
-            processes=lambda: uses_of({"node": os.getpid(), **pids(), **self.offload.pids()}),
+            processes=lambda: uses_of({"node": os.getpid(), **self.supervisor.engine_pids(), **self.offload.pids()}),
             workers=lambda: self.deployer.live,
             lag=lambda: self.lag,
             deploys=lambda: self.deployer.changes,
@@ -306,39 +307,34 @@ class Node:
             save_code_cache=store.save_code,
             holdings=self.holdings,
             read_code=store.read_code,
+            read_code_now=store.read_little_code,
         )
 
     def _make_control(self, store: WorkerStore, broker: Broker, bindings: Mapping[str, Binding]) -> ControlApi:
-        # Half of a node's imports, and a session of `atoll dev` may never need them
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
         from atoll.control.endpoints.metrics import MetricsApi
         from atoll.control.endpoints.node_routes import node_routes
         from atoll.control.endpoints.of_bindings import binding_routes
-        from atoll.observe.series import SeriesStore
 
-        self._undo.push_async_callback(self.offload.close)
         settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
-        metrics = MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state)
-        self.telemetry.send_metrics(metrics.collect)
+        engines = EngineOverview(self.pool, self.supervisor, lambda: self.lag.in_ms())
+        alerts = NodeAlerts.begin(self.meter, self._sources(broker), self._undo)
+        metrics = MetricsApi(self.meter, alerts.sources, bindings.values(), self.state, self.telemetry.send_metrics)
         parts = ControlParts(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            self.access,
+            *(settings, self.deployer, store, self.logs, self.access),
             Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
             pool_report=lambda: pool_report(self.pool, self.supervisor) | {"loop_lag_ms": self.lag.in_ms()},
             port=lambda: self.server.port,
             kinds=bindings,
-            series=SeriesStore.begin(settings.data, self.meter, self.deployer.id_of, self.owned),
+            series=self.series,
             refused=self.refused,
             cluster=cluster,
             more=[
                 *metrics.routes(),
-                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster, engines, alerts),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -347,25 +343,27 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
+        return Deployer(
+            DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter, self.inner)
+        )
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
 
-    def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
+    def _make_supervisor(self) -> Supervisor:
         settings = self.settings
         return Supervisor(
             self.pool,
             engine_options(settings, host_script=host_script(self.host)),
             recycling=RecycleLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb),
             heartbeat_seconds=settings.health_check_ms / 1000,
-            prestarted=prestarted or self.prestarted,
+            first=self.engines,
         )
 
     def _make_server(self) -> Server:
-        settings = self.settings
         if self.wants_control:
-            _ = self.control
+            self.late_control.now()
+        settings = self.settings
         options = FrontOptions(
             bounds=bounds_of(settings),
             drain_seconds=settings.drain_seconds,
@@ -393,8 +391,10 @@ class Node:
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # promises passed to waitUntil()
+        await self.telemetry.close()
 
     def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
         self.gate.set_tenant(tenant.name, tenant.egress)
+        self.site.suspend(tenant.name, is_suspended=bool(tenant.quotas.suspended))
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))
         bound_stores(bindings.values(), self.settings, tenant)

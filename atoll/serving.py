@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import socketpair
+from typing import NamedTuple
 
 import click
 import uvloop
@@ -25,7 +26,8 @@ import uvloop
 from atoll.app import Node, Origins
 from atoll.config import Settings
 from atoll.control.deploy.examples import deploy_example
-from atoll.front.heap import collect_seldom, keep_freed_memory
+from atoll.engine.process.prestart import FirstEngines
+from atoll.front.heap import collect_seldom, freeze, keep_freed_memory
 from atoll.front.passed import PassedSockets, passed_sockets
 from atoll.front.server import Listening
 from atoll.handover.arriving import Arriving
@@ -40,9 +42,20 @@ from atoll.observe.machine import machine_problems
 log = logging.getLogger("atoll")
 
 
-class ServedNode(Node):
-    """A node that deploys examples before it answers: clients that connect earlier wait."""
+class Given(NamedTuple):
+    """What the command gives besides the settings."""
 
+    examples: Sequence[str] = ()
+    origins: Origins = None
+    reload: Reload | None = None
+    engines: FirstEngines | None = None  # of the first node of the process
+
+
+class ServedNode(Node):
+    """A node that deploys examples before it answers: clients that connect earlier wait. The control API is made
+    after that."""
+
+    wants_control = False
     examples: Sequence[str] = ()
 
     async def _open(self, listening: Listening) -> None:
@@ -54,13 +67,11 @@ class ServedNode(Node):
 class Serving:
     """The process: its signals, the node that it runs now, and the door for the process that takes its place."""
 
-    def __init__(self, settings: Settings, examples: Sequence[str], origins: Origins, reload: Reload | None) -> None:
+    def __init__(self, settings: Settings, given: Given) -> None:
         self._settings = settings
-        self._examples = examples
-        self._origins = origins
-        self._reload = reload
+        self._given = given
         self._stopping = asyncio.Event()
-        self._ending: set[asyncio.Task[None]] = set()  # nodes whose open streams end
+        self._ending: set[asyncio.Task[None]] = set()  # nodes whose open streams end, and other work on the side
         self._signals: list[signal.Signals] = []
         self._node: Node | None = None  # the one that serves
 
@@ -81,6 +92,8 @@ class Serving:
             with suppress(OSError):  # the terminal has closed; SIGHUP tells that too
                 greet(node)
             collect_seldom()
+            if arriving is None:
+                self._bring_control(node)
             node = await self._serve(node, door)
         finally:
             if arriving is not None:
@@ -89,20 +102,21 @@ class Serving:
             await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _make(self, passed: PassedSockets) -> ServedNode:
-        node = ServedNode(self._settings, origins=self._origins)
-        node.examples, node.passed = self._examples, passed
+        node = ServedNode(self._settings, origins=self._given.origins)
+        node.examples, node.passed = self._given.examples, passed
         return node
 
     async def _arrive(self, passed: PassedSockets, arriving: Arriving | None) -> ServedNode:
         node = self._make(passed)
+        node.engines = self._given.engines
         try:
             if arriving is not None:
                 await arriving.prepare(node)
                 await arriving.take()
             await node.start()
         except BaseException:
-            if node.prestarted is not None:
-                node.prestarted.close()
+            if node.engines is not None:
+                node.engines.close()
             if arriving is not None:
                 arriving.close()  # the old process goes on
             raise
@@ -171,11 +185,21 @@ class Serving:
         leaving.ops.attach(theirs)
         for sock, data in clients:
             await node.server.adopt(sock, data)
-        task = asyncio.ensure_future(leaving.finish())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._keep(asyncio.ensure_future(leaving.finish()))
+        self._bring_control(node)
         log.warning("this process serves again")
         return node
+
+    def _bring_control(self, node: Node) -> None:
+        async def bring() -> None:
+            await node.late_control.bring()
+            freeze()
+
+        self._keep(asyncio.ensure_future(bring()))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -205,12 +229,10 @@ class Serving:
             access_log.reopen()
 
     def _on_reload(self) -> None:
-        if self._reload is None or self._node is None:
+        if self._given.reload is None or self._node is None:
             log.warning("SIGHUP: there are no settings to reload")
             return
-        task = asyncio.ensure_future(reload_into(self._node, self._reload))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._keep(asyncio.ensure_future(reload_into(self._node, self._given.reload)))
 
 
 def has_terminal() -> bool:
@@ -234,29 +256,9 @@ def start_successor() -> None:
     threading.Thread(target=process.wait, daemon=True).start()  # if it fails, it is reaped
 
 
-async def serve(
-    settings: Settings,
-    examples: Sequence[str],
-    greet: Callable[[Node], None],
-    origins: Origins,
-    *,
-    replaces: bool = False,
-    reload: Reload | None = None,
-) -> None:
-    await Serving(settings, examples, origins, reload).run(greet, replaces)
-
-
-def run(
-    settings: Settings,
-    greet: Callable[[Node], None],
-    *,
-    examples: Sequence[str] = (),
-    origins: Origins = None,
-    replaces: bool = False,
-    reload: Reload | None = None,
-) -> None:
+def run(settings: Settings, greet: Callable[[Node], None], given: Given, *, replaces: bool = False) -> None:
     """Run a node in this process until it is stopped. `greet` is called once it serves."""
     set_up_log(settings)
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, examples, greet, origins, replaces=replaces, reload=reload))
+        runner.run(Serving(settings, given).run(greet, replaces))

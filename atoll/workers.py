@@ -149,6 +149,14 @@ class Version:
     created_at: int = 0  # ms since 1970
     isolation: Isolation = Isolation.POOL
     switches: Switches = field(default_factory=Switches)
-    has_code: bool = True  # false: `modules` is empty, and the code is read when the version is loaded
+    has_code: bool = True  # false: a preview. `modules` is empty, and the code is read when it is loaded
+    # The size of all modules, if only the store has the code of a version with traffic: most workers of a node are not
+    # loaded. `modules` is empty, and read when it is loaded
+    stored_bytes: int = 0
     preview_urls: bool = True  # it may be reached by a preview URL, if the active version allows it too
     assets: AssetTable | None = field(default=None, repr=False)  # files that are served without the worker
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its code is in `modules`."""
+        return self.has_code and not self.stored_bytes

@@ -54,10 +54,10 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", server.port), 30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def get(self, name: str) -> float:
-        """Milliseconds until the worker's answer arrived."""
+    def get(self, name: str, body: bytes = b"") -> float:
+        """Milliseconds until the worker's answer arrived: by default its number."""
         request = f"GET / HTTP/1.1\r\nHost: {name}.localhost\r\n\r\n".encode()
-        body = f"worker {name[1:]}".encode()
+        body = body or f"worker {name[1:]}".encode()
         start = time.perf_counter()
         self.socket.sendall(request)
         answer = b""

@@ -47,7 +47,7 @@ def parse_headers(text: str) -> tuple[list[HeaderRule], list[Warned]]:
     rules: list[HeaderRule] = []
     warnings: list[Warned] = []
     current: HeaderRule | None = None
-    room = Room()
+    room = HeaderRoom()
     for number, raw in enumerate(with_pauses(text.splitlines()), 1):
         line = raw.strip()
         if not line or line.startswith("#"):
@@ -76,7 +76,7 @@ def parse_headers(text: str) -> tuple[list[HeaderRule], list[Warned]]:
     return [rule for rule in rules if rule.sets or rule.removes], warnings
 
 
-class Room:
+class HeaderRoom:
     """What the rules of a file may still have."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Room:
         return self.sets >= 0 and self.characters >= 0
 
 
-def _take(line: str, rule: HeaderRule, room: Room) -> str:
+def _take(line: str, rule: HeaderRule, room: HeaderRoom) -> str:
     """Add a line to a rule. Returns why it is ignored, or nothing."""
     if not room.take(line):
         return f"the rules have more than {MAX_SETS:,} headers, or more than {MAX_VALUES >> 10} KB: this one is ignored"

@@ -64,7 +64,7 @@ def bench(
       atoll bench http://hello.localhost:8080/ --connections 100 --seconds 30
       atoll bench http://hello.localhost:8080/ --requests 1000 --method POST --data '{"a":1}'
     """
-    from atoll.cli.bench_load import LoadBounds, Load
+    from atoll.cli.bench_load import Load, LoadBounds
 
     aim = aim_at(url, method, headers, data, allow_public=allow_public)
     bounds = LoadBounds(connections, seconds, requests or 0, timeout)

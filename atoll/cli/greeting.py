@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import atoll
 from atoll.cli.talk import echo_json, paint, say
+from atoll.public_address import public_address
 
 if TYPE_CHECKING:
     from atoll.app import Node
@@ -25,7 +26,7 @@ def ready_facts(node: Node) -> dict[str, object]:
     settings = node.settings
     return {
         "event": "ready",
-        "url": node.control.address.base,
+        "url": public_address(settings, node.server.port).base,
         "host": settings.host,
         "port": node.server.port,
         "pid": os.getpid(),
@@ -45,7 +46,7 @@ def counted(number: int, noun: str) -> str:
 def greet(node: Node) -> None:
     """Print what runs and what to try."""
     settings, port = node.settings, node.server.port
-    address = node.control.address
+    address = public_address(settings, port)
     base = address.base
     control = f"http://localhost:{port}"  # not on the base domain
     if settings.control_hosts:
@@ -67,7 +68,7 @@ def greet(node: Node) -> None:
         hint = "open to every request to localhost: behind a proxy or tunnel set control_auth to token"
         say(f"  {paint('note', fg='yellow')}    the control API is {hint}")
     if names:
-        say(f"  try     curl {node.control.url_of(names[0])}")
+        say(f"  try     curl {address.url(names[0])}")
     say(f"  deploy  curl -X POST {control}/api/workers -H 'Content-Type: application/json'{token} \\")
     say(f"            -d '{EXAMPLE_BODY}'")
     say(f"  look    {control}/  (Ctrl-C stops)", "")

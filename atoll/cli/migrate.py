@@ -18,7 +18,6 @@ T = TypeVar("T")
 store_option = click.option(
     "--store",
     envvar="ATOLL_STORE",
-    required=True,
     metavar="URL",
     help="Address of PostgreSQL. Better in the environment, as ATOLL_STORE: other users can read flags.",
 )
@@ -42,7 +41,7 @@ def migrate() -> None:
 @store_option
 @click.option("--leave-behind", is_flag=True, help="Move the rest if the folder has data that nodes cannot share.")
 @json_option
-def into_postgres(data: Path, store: str, leave_behind: bool, as_json: bool) -> None:
+def into_postgres(data: Path, store: str | None, leave_behind: bool, as_json: bool) -> None:
     """Move the data folder DIR of a stopped node into an empty PostgreSQL: all of it or nothing.
 
     \b
@@ -59,7 +58,7 @@ def into_postgres(data: Path, store: str, leave_behind: bool, as_json: bool) -> 
 
     async def run() -> Any:
         vault = Vault(data, variable) if has_key else None
-        return await move(store, data, _tell(as_json), vault, leave_behind=leave_behind)
+        return await move(_named(store), data, _tell(as_json), vault, leave_behind=leave_behind)
 
     moved = _run(run())
     if not as_json:
@@ -79,7 +78,7 @@ def into_postgres(data: Path, store: str, leave_behind: bool, as_json: bool) -> 
 )
 @store_option
 @json_option
-def into_folder(data: Path, root_key: Path | None, store: str, as_json: bool) -> None:
+def into_folder(data: Path, root_key: Path | None, store: str | None, as_json: bool) -> None:
     """Move what nodes share into a new data folder DIR, for a node without PostgreSQL: all of it or nothing.
 
     \b
@@ -92,8 +91,16 @@ def into_folder(data: Path, root_key: Path | None, store: str, as_json: bool) ->
     def make_vault(folder: Path) -> Vault:
         return Vault(folder, os.environ.get(VARIABLE))
 
-    rows = _run(move(store, data, root_key, make_vault, _tell(as_json)))
+    rows = _run(move(_named(store), data, root_key, make_vault, _tell(as_json)))
     done(f"{rows:,} rows moved and compared; start it with: atoll serve --data {data}", as_json, rows=rows)
+
+
+def _named(store: str | None) -> str:
+    if not store:
+        raise Failed(
+            "no PostgreSQL is named", "set ATOLL_STORE=postgresql://user:password@host/database, or give --store"
+        )
+    return store
 
 
 def _tell(as_json: bool) -> Any:

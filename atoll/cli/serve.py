@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +18,7 @@ from atoll.cli.talk import Failed
 from atoll.config import FIELDS, Settings, facts_of, flag_name, shown_default
 from atoll.config_file import CONFIG_FILE
 from atoll.config_loading import load_with_origins
+from atoll.engine.process.prestart import FirstEngines, start_stored
 from atoll.errors import StartError
 
 EXAMPLE = "hello-world"
@@ -62,10 +66,23 @@ def serve(config: Path | None, example: bool, as_json: bool, replace: bool, **fl
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
         how = HowToRun(as_json, replace, lambda: load_with_origins(config, os.environ, given))
+        if settings.processes > 1:
+            run_processes(settings, replace)
         run(settings, origins, [EXAMPLE] if example else [], how)
     except StartError as error:
         place = f" ({origins[error.setting]})" if error.setting in origins else ""
         raise Failed(f"{error}{place}", error.hint) from None
+
+
+def run_processes(settings: Settings, replaces: bool) -> None:
+    """Does not return."""
+    from atoll.cli.processes import serve_processes
+
+    if replaces:
+        raise StartError(
+            "--replace does not work with several processes", "stop them, one machine after the other, and start them"
+        )
+    sys.exit(serve_processes(settings, sys.argv[1:]))
 
 
 class HowToRun(NamedTuple):
@@ -75,17 +92,23 @@ class HowToRun(NamedTuple):
 
 
 def run(settings: Settings, origins: dict[str, str], examples: list[str], how: HowToRun) -> None:
-    with Interrupt() as interrupt:
+    gc.disable()  # until it serves: nothing that is imported is ever freed
+    with Interrupt() as interrupt, ExitStack() as stack:
+        # In other processes, while this one imports. A node that is replaced still serves: its successor asks it first
+        start = None if how.replaces else stack.enter_context(FirstEngines(lambda: start_stored(settings)))
         import atoll.front.sockets  # noqa: F401  # imported now: else the first WebSocket waits for it
         from atoll.cli.greeting import greet, greet_script
         from atoll.manifests.every import preload
-        from atoll.serving import run as run_node  # the whole node: imported once the settings are valid
+        from atoll.serving import Given  # the whole node: imported once the settings are valid
+        from atoll.serving import run as run_node
 
         preload()
-    if interrupt.came == signal.SIGINT:
-        raise click.Abort
-    if interrupt.came:
-        return
-
-    shown = greet_script if how.as_json else greet
-    run_node(settings, shown, examples=examples, origins=origins, replaces=how.replaces, reload=how.reload)
+        engines = stack.pop_all()
+    with engines:
+        if interrupt.came == signal.SIGINT:
+            raise click.Abort
+        if interrupt.came:
+            return
+        shown = greet_script if how.as_json else greet
+        given = Given(examples=examples, origins=origins, reload=how.reload, engines=start)
+        run_node(settings, shown, given, replaces=how.replaces)

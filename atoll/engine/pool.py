@@ -26,7 +26,7 @@ from atoll.engine.link.ledger import Ledger
 from atoll.engine.loaded.engine_groups import NO_ENGINE, EngineGroup
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.loaded.exclusive import exclusive_isolate, use_up
-from atoll.engine.loaded.late_code import ReadCode
+from atoll.engine.loaded.late_code import ReadCode, ReadCodeNow
 from atoll.engine.loaded.load_frames import LoadCodeCache, SaveCodeCache
 from atoll.engine.loaded.loader import BUSY, TRY_ELSEWHERE, Loader
 from atoll.engine.loaded.versions import LoadedVersion, LoadedVersions, is_exclusive
@@ -60,6 +60,7 @@ class Pool:
         save_code_cache: SaveCodeCache | None = None,
         holdings: Holdings | None = None,
         read_code: ReadCode | None = None,
+        read_code_now: ReadCodeNow | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._broker = broker
@@ -71,7 +72,8 @@ class Pool:
         self._counts = PoolStats()
         self._calls = 0
         self._hits = 0  # calls that found their version ready
-        self.loader = loader = Loader(limits, self._counts, clock, load_code_cache, save_code_cache, read_code)
+        readers = read_code, read_code_now
+        self.loader = loader = Loader(limits, self._counts, clock, load_code_cache, save_code_cache, *readers)
         loader.late.on_ready = self._serve_queue
         self._versions: LoadedVersions = loader.versions
         self._tenants: TenantUsages = loader.tenants
@@ -262,10 +264,11 @@ class Pool:
         assert isinstance(isolate, Isolate)
         if isolate.draining and isolate.is_idle:
             if isolate.wants_code and isolate.ready:
-                self.loader.ask_code(isolate)
+                self.loader.wishes.ask(isolate)
             self.loader.unload(isolate)
         elif isolate.wants_code and isolate.ready:
-            self.loader.ask_code(isolate)
+            isolate.wants_code = False
+            self.loader.wishes.ask_soon(isolate)
         if not isolate.in_flight:
             self._serve_queue()
         isolate.watched = isolate.draining or isolate.wants_code or len(self._queue) > 0
@@ -354,6 +357,7 @@ class Pool:
         for session in self.loader.groups.sessions():
             session.calls.sweep(now)
         self.loader.look(now)
+        self.loader.wishes.ask_due(now)
         self._turn_away()
         if now >= self._last_slow_sweep + SLOW_SWEEP:
             self.loader.tidy(now, now - self._last_slow_sweep)

@@ -32,6 +32,12 @@ def collect_seldom() -> None:
 
     Requests leave no reference cycles behind, so there is little to collect.
     """
+    gc.enable()  # a command may have disabled it for its imports
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_EVERY)
+
+
+def freeze() -> None:
+    """Freeze the objects that were made since, too. Without a collection, which would hold up calls."""
+    gc.freeze()

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +18,7 @@ from atoll.app import Node
 from atoll.config import Settings
 from atoll.db.ahead import refuse_newer
 from atoll.engine.limits import pool_limits
-from atoll.engine.process.prestart import PrestartedEngine, engine_command, engine_options
+from atoll.engine.process.prestart import FirstEngines, PrestartedEngine, engine_command, engine_options
 from atoll.engine.process.recycling import RecycleLimits
 from atoll.errors import StartError
 from atoll.front.passed import PLAIN, SECURE, PassedSockets, fits
@@ -70,7 +71,8 @@ class Arriving:
             raise StartError("the running node does not know how to be replaced", "stop it, and start this one")
         node.passed = self._named(packet)
         log.info("taking over from process %s, version %s", packet.fields.get("pid"), packet.fields.get("version"))
-        node.prestarted = await asyncio.to_thread(_engines, self._settings, node)
+        node.engines = FirstEngines(partial(_engines, self._settings))
+        await asyncio.wrap_future(node.engines.result)
         await asyncio.to_thread(refuse_newer, self._settings.data)
         await _rehearse(self._settings)
         node.wants_control = False  # made by its first request, or by `served`: clients do not wait for it
@@ -172,7 +174,7 @@ async def _rehearse(settings: Settings) -> None:
             await rehearsal.stop()
 
 
-def _engines(settings: Settings, node: Node) -> PrestartedEngine:
+def _engines(settings: Settings) -> PrestartedEngine:
     """All engines of the shared group, ready. Blocks."""
     recycling = RecycleLimits(settings.restart_memory_mb, settings.restart_hours, settings.min_free_mb)
     options = engine_options(settings)

@@ -56,6 +56,13 @@ def preload() -> None:
             importlib.import_module(module)
 
 
+def preload_admin() -> None:
+    """Import the endpoints of all bindings."""
+    for kind, manifest in manifests().items():
+        if manifest.admin is not None:
+            importlib.import_module(f"{PACKAGE}.{kind}.admin")
+
+
 @cache
 def config_fields() -> tuple[ConfigField, ...]:
     """The fields of a project's config that bindings read, sorted by name."""

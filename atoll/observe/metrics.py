@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -18,16 +19,14 @@ from prometheus_client.registry import Collector
 from atoll import __version__
 from atoll.engine.stats import PoolStats
 from atoll.observe.lag import LoopLag
-from atoll.observe.meter import STATUS_CLASSES, Meter, Tally
+from atoll.observe.meter import Meter
 from atoll.observe.processes import ProcessUse
 from atoll.observe.sources import Sources
 from atoll.observe.storage import StorageState
+from atoll.observe.worker_series import gauge_of, series_of
 from atoll.offload.pool import JobCounts
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
-
-WORKER = ["tenant", "worker"]
-TALLIES_AT_ONCE = 5
 
 # Outcomes of calls that Atoll ended because of a limit.
 TERMINATIONS = (Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME)
@@ -72,35 +71,24 @@ class Metrics:
         self._meter = meter
         self._sources = sources
 
-    async def collected(self, families: Sequence[Metric]) -> AsyncIterator[Metric]:
-        """As `collect`, with pauses in which the event loop runs."""
-        for metric in self.collect(families):
-            yield metric
-            await asyncio.sleep(0)
-
     async def text(self, families: Sequence[Metric] = ()) -> bytes:
         """`families` are those of bindings, made before, because that may wait for a disk."""
-        parts, family = [], ""
-        async for metric in self.collected(families):
-            text = generate_latest(Some(metric))
-            if metric.name == family:  # its two header lines are already written
-                text = text.split(b"\n", 2)[2]
-            parts.append(text)
-            family = metric.name
+        workers = self._sources.workers()
+        parts = []
+        series = series_of(self._meter.tallies(workers.__contains__), self._meter.versions())
+        for part in chain(series, self._memory(), self._load()):
+            parts.append(part)
+            await asyncio.sleep(0)
+        for metric in self._collect(len(workers), families):
+            parts.append(generate_latest(Some(metric)))
+            await asyncio.sleep(0)
         return b"".join(parts)
 
-    def collect(self, families: Sequence[Metric]) -> Iterator[Metric]:
-        """Families in parts of about a millisecond each. Parts of one family follow each other."""
+    def _collect(self, workers: int, families: Sequence[Metric]) -> Iterator[Metric]:
+        """All families but those of worker_series.py."""
         sources = self._sources
-        workers = sources.workers()
-        tallies = self._meter.tallies(workers.__contains__)
-        yield from request_metrics(tallies)
-        yield from near_metrics(tallies)
-        yield from version_metrics(self._meter.versions())
         yield from lag_metrics(sources.lag())
         yield from self._terminations()
-        yield from self._memory()
-        yield from self._load()
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
@@ -120,7 +108,7 @@ class Metrics:
         yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were dropped: see log_rate.", dropped)
         yield GaugeMetricFamily("atoll_log_listeners", "Open live streams of logs.", listeners)
         yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
-        yield GaugeMetricFamily("atoll_workers", "Deployed workers.", len(workers))
+        yield GaugeMetricFamily("atoll_workers", "Deployed workers.", workers)
         info = GaugeMetricFamily("atoll_info", "The version of Atoll.", labels=["version"])
         info.add_metric([__version__], 1)
         yield info
@@ -129,48 +117,30 @@ class Metrics:
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
 
-    def _load(self) -> Iterator[Metric]:
+    def _load(self) -> Iterator[bytes]:
         """What loaded workers do now. Versions of a worker are added up, and of saturation the largest counts."""
-        found: dict[tuple[str, str], tuple[int, int, float]] = {}
+        calls: Counter[tuple[str, str]] = Counter()
+        queued: Counter[tuple[str, str]] = Counter()
+        full: dict[tuple[str, str], float] = {}
         for load in self._sources.load():
             names = self._meter.names(load.version)
-            calls, waiting, share = found.get(names, (0, 0, 0.0))
-            found[names] = calls + load.in_flight, waiting + load.waiting, max(share, load.saturation)
-        calls_now = GaugeMetricFamily("atoll_worker_calls", "Calls of a worker in flight.", labels=WORKER)
-        queued = GaugeMetricFamily("atoll_worker_queued", "Calls of a worker that have not begun.", labels=WORKER)
-        full = GaugeMetricFamily(
-            "atoll_worker_saturation", "Calls as a share of how many a worker may have; at 1 it refuses.", labels=WORKER
-        )
-        for names, (calls, waiting, share) in found.items():
-            calls_now.add_metric(names, calls)
-            queued.add_metric(names, waiting)
-            full.add_metric(names, share)
-        yield from (calls_now, queued, full)
+            calls[names] += load.in_flight
+            queued[names] += load.waiting
+            full[names] = max(full.get(names, 0.0), load.saturation)
+        yield from gauge_of("atoll_worker_calls", "Calls of a worker in flight.", calls)
+        yield from gauge_of("atoll_worker_queued", "Calls of a worker that have not begun.", queued)
+        meaning = "Calls as a share of how many a worker may have; at 1 it refuses."
+        yield from gauge_of("atoll_worker_saturation", meaning, full)
 
-    def _memory(self) -> Iterator[Metric]:
-        labels = ["tenant", "worker"]
+    def _memory(self) -> Iterator[bytes]:
         used: Counter[tuple[str, str]] = Counter()
         isolates: Counter[tuple[str, str]] = Counter()
         for version, size in self._sources.memory():
             names = self._meter.names(version)
             used[names] += size
             isolates[names] += 1
-        memory = GaugeMetricFamily("atoll_worker_memory_bytes", "Memory of a worker's isolates.", labels=labels)
-        counts = GaugeMetricFamily("atoll_worker_isolates", "Loaded isolates of a worker.", labels=labels)
-        for names in used:
-            memory.add_metric(names, used[names])
-            counts.add_metric(names, isolates[names])
-        yield from (memory, counts)
-
-
-def near_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    family = CounterMetricFamily(
-        "atoll_near_limit", "Calls that used 80 % or more of a limit, by limit.", labels=[*WORKER, "limit"]
-    )
-    for tally in tallies:
-        for limit, count in sorted(tally.near.items()):
-            family.add_metric([tally.tenant, tally.worker, limit], count)
-    yield family
+        yield from gauge_of("atoll_worker_memory_bytes", "Memory of a worker's isolates.", used)
+        yield from gauge_of("atoll_worker_isolates", "Loaded isolates of a worker.", isolates)
 
 
 def storage_metrics(state: StorageState) -> Iterator[Metric]:
@@ -196,86 +166,6 @@ def job_metrics(counts: JobCounts) -> Iterator[Metric]:
     yield from (ended, seconds)
     yield GaugeMetricFamily("atoll_jobs_waiting", "Jobs in the queue.", counts.waiting)
     yield GaugeMetricFamily("atoll_job_processes", "Running job processes.", counts.processes)
-
-
-def request_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    for make in (_requests, _walls, _cpus, _subrequests, _assets, _asset_bytes, _rollbacks):
-        for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
-            yield make(tallies[first : first + TALLIES_AT_ONCE])
-
-
-def version_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    labels = [*WORKER, "version", "outcome", "status"]
-    for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
-        family = CounterMetricFamily("atoll_version_requests", "Finished calls, by version.", labels=labels)
-        for tally in tallies[first : first + TALLIES_AT_ONCE]:
-            names = [tally.tenant, tally.worker, tally.version]
-            for outcome, status, count in _by_outcome(tally):
-                family.add_metric([*names, outcome, status], count)
-        yield family
-
-
-def _by_outcome(tally: Tally) -> Iterator[tuple[str, str, int]]:
-    for key, count in sorted(tally.counts.items()):
-        outcome, status = divmod(key, STATUS_CLASSES)
-        yield OUTCOME_NAMES[outcome], f"{status}xx", count
-
-
-def _requests(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_requests", "Finished calls.", labels=[*WORKER, "outcome", "status"])
-    for tally in tallies:
-        for outcome, status, count in _by_outcome(tally):
-            family.add_metric([tally.tenant, tally.worker, outcome, status], count)
-    return family
-
-
-def _walls(tallies: Sequence[Tally]) -> Metric:
-    family = HistogramMetricFamily(
-        "atoll_request_duration_seconds", "Time from the request to the end of the call.", labels=WORKER
-    )
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.wall))
-    return family
-
-
-def _cpus(tallies: Sequence[Tally]) -> Metric:
-    family = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=WORKER)
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.cpu))
-    return family
-
-
-def _subrequests(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_subrequests", "Requests of calls to bindings and other servers.", labels=WORKER)
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], tally.subrequests)
-    return family
-
-
-def _assets(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily(
-        "atoll_asset_requests", "Requests that static assets answered, without a worker.", labels=[*WORKER, "status"]
-    )
-    for tally in tallies:
-        for status, count in sorted(tally.asset_answers.items()):
-            family.add_metric([tally.tenant, tally.worker, f"{status}xx"], count)
-    return family
-
-
-def _asset_bytes(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_asset_bytes", "Bytes of static assets in responses.", labels=WORKER)
-    for tally in tallies:
-        if tally.sent_bytes:
-            family.add_metric([tally.tenant, tally.worker], tally.sent_bytes)
-    return family
-
-
-def _rollbacks(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_automatic_rollbacks", "Rollbacks by the rule of a deployment.", labels=WORKER)
-    for tally in tallies:
-        if tally.rollbacks:
-            family.add_metric([tally.tenant, tally.worker], tally.rollbacks)
-    return family
 
 
 def lag_metrics(lag: LoopLag | None) -> Iterator[Metric]:

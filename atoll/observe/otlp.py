@@ -16,8 +16,8 @@ import time
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
 
 from atoll import __version__
 from atoll.errors import StartError
@@ -25,12 +25,9 @@ from atoll.logs import Invocation
 from atoll.observe.otlp_messages import log_message, metric_message
 from atoll.pauses import with_pauses
 
-if TYPE_CHECKING:
-    from prometheus_client.metrics_core import Metric
-
 log = logging.getLogger("atoll.otlp")
 
-Collect: TypeAlias = Callable[[], AsyncIterator["Metric"]]
+Collect: TypeAlias = Callable[[], Awaitable[bytes]]  # the text of /metrics
 
 BOX = 2_000  # entries of logs that wait for the thread
 SEND = 500  # in one message
@@ -101,8 +98,8 @@ class OtlpMetrics:
             await self._send()
 
     async def _send(self) -> None:
-        families = [family async for family in self._collect()]
-        await asyncio.to_thread(lambda: self.sender.send(*metric_message(with_pauses(families, 1))))
+        text = await self._collect()
+        await asyncio.to_thread(lambda: self.sender.send(*metric_message(with_pauses(text.decode().splitlines()))))
 
 
 class OtlpLogs(logging.Handler):

@@ -1,4 +1,4 @@
-"""What otlp.py sends: metrics as Prometheus families, and logs, as messages of the protocol."""
+"""What otlp.py sends: metrics, from the text of /metrics, and logs, as messages of the protocol."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ def scope() -> Any:
     return InstrumentationScope(name="atoll", version=__version__)
 
 
-def metric_message(families: Iterable[Metric]) -> tuple[bytes, int]:
-    """The message, and the number of its metrics."""
+def metric_message(lines: Iterable[str]) -> tuple[bytes, int]:
+    """The message that says what the lines of /metrics say, and the number of its metrics."""
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
     from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics, ScopeMetrics
+    from prometheus_client.parser import text_fd_to_metric_families
 
+    families = text_fd_to_metric_families(lines)  # type: ignore[arg-type]  # it only iterates
     metrics = [metric for family in families if (metric := _metric(family, time.time_ns())) is not None]
     within = ResourceMetrics(resource=resource(), scope_metrics=[ScopeMetrics(scope=scope(), metrics=metrics)])
     return ExportMetricsServiceRequest(resource_metrics=[within]).SerializeToString(), len(metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from atoll.config import Settings
 from atoll.logs import Invocation
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from atoll.observe.otlp import Collect, OtlpLogs, OtlpMetrics
 
 
+class Traced(Protocol):
+    """Chooses the calls that are traced."""
+
+    trace_share: float
+
+
 class Telemetry:
     """Made on the event loop. OpenTelemetry is imported only if a setting needs it. Raises StartError."""
 
-    def __init__(self, settings: Settings, undo: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, undo: AsyncExitStack, broker: Traced) -> None:
         """What it starts ends with `undo` at the latest."""
         self._settings = settings
         undo.push_async_callback(self.close)
@@ -26,6 +32,7 @@ class Telemetry:
         self._metrics: OtlpMetrics | None = None
         if settings.otlp_endpoint:
             self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
+            broker.trace_share = settings.trace_share
         if settings.otlp_logs_endpoint:
             from atoll.observe.otlp import OtlpLogs
 

@@ -10,7 +10,8 @@ import { Empty, Loaded } from "./states.js";
 import { cursorNow, PageTurn } from "./things.js";
 
 const PAGE = 50;
-const COLUMNS = "SELECT name, type, hidden FROM pragma_table_xinfo(?)";
+// Columns, and with each whether the table is WITHOUT ROWID.
+const COLUMNS = "SELECT name, type, hidden, (SELECT wr FROM pragma_table_list(?1)) FROM pragma_table_xinfo(?1)";
 const none = () => ({ gone: new Set(), cells: new Map(), added: [] });
 
 /** `ask(sql, params, signal)` gives { columns, rows }. `apply(statements)` runs them in one transaction; without it rows only show. */
@@ -78,16 +79,9 @@ export function SqlTable({ table, isView = false, ask, apply }) {
 async function read({ table, isView, ask, signal, after }) {
   const found = await ask(COLUMNS, [table], signal);
   const columns = found.rows.map(([name, type, hidden]) => ({ name, type, hidden })).slice(0, MOST_COLUMNS);
-  let rowid = isView ? "" : rowidOf(columns);
-  const page = (place) => ask(pageOf(table, columns, rowid, PAGE), [place], signal);
-  let answer;
-  try {
-    answer = await page(rowid ? after || "-9223372036854775808" : after || "0");
-  } catch (error) {
-    if (!rowid || !/no such column/.test(error.message)) throw error;
-    rowid = ""; // WITHOUT ROWID
-    answer = await page(after || "0");
-  }
+  const hasNumbers = !isView && !found.rows[0]?.[3];
+  const rowid = hasNumbers ? rowidOf(columns) : "";
+  const answer = await ask(pageOf(table, columns, rowid, PAGE), [after || (rowid ? "-9223372036854775808" : "0")], signal);
   const rows = answer.rows.slice(0, PAGE).map(([row, ...cells], place) => ({ row: row ?? String(place), cells: cells.map(cellOf) }));
   const next = answer.rows.length <= PAGE ? "" : rowid ? rows.at(-1).row : String(Number(after || 0) + PAGE);
   return { columns, rowid, rows, next };

@@ -111,9 +111,15 @@ FIELDS = {
     },
     "rpc.send": {"m": '[[1, "c", 1, 0, ["name"], 0]]'},
     "rpc.receive": {},
+    "rpc.clone": {"name": '"a"', "to": '"b"'},
     "rpc.facet": {"name": '"a"', "reason": '"why"', "deletes": "true"},
     "rpc.reach": {"name": '"Named"', "method": '"m"', "pipes": "[]"},
     "service.call": {"method": '"m"', "pipes": "[]"},
+    "workflow.call": {"instance": '"i"', "method": '"status"'},
+    "workflow_instance.begin": {},
+    "workflow_instance.report": {
+        "instance": '"i"', "status": '"running"', "created": "1", "started": "1", "ended": "1", "keep": "1",
+    },
     "echo.say": {"x": "1"},
     "echo.wait": {"ms": "1"},
     "kv.get": {"key": '"k"', "cache_ttl": "60"},
@@ -160,6 +166,7 @@ KINDS = {
     "mtls_certificate": "bank",
     "origin": "http://127.0.0.1:1",
     "durable_object": '{"class_name":"Counter"}',
+    "workflow": '{"workflow":"orders"}',
 }
 
 

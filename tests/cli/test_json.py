@@ -24,12 +24,22 @@ OTHERWISE = {"atoll completion", "atoll kv export"}
 ELSEWHERE = {f"atoll objects {command}" for command in ("alarm", "delete", "show", "sockets", "sql")}
 ELSEWHERE |= {"atoll profile env"}
 # Need a PostgreSQL, which tests/cluster has.
-ELSEWHERE |= {"atoll edge", "atoll nodes drain", "atoll nodes list", "atoll nodes watch"}
+ELSEWHERE |= {
+    "atoll migrate into-folder",
+    "atoll migrate into-postgres",
+    "atoll edge",
+    "atoll nodes drain",
+    "atoll nodes list",
+    "atoll nodes watch",
+}
 # These keep running and print one line per event.
 STAYING = {"atoll dev", "atoll serve", "atoll tail"}
-WORKER = "export default { fetch() { return new Response('x') }, scheduled() {}, email() {} }"
+WORKER = """import { WorkflowEntrypoint } from "cloudflare:workers";
+export default { fetch() { return new Response('x') }, scheduled() {}, email() {} };
+export class Flow extends WorkflowEntrypoint { async run(event, step) { await step.sleep("long", "1 hour"); } }"""
 CONFIG = 'name = "cli-json"\nmain = "w.js"\ncompatibility_date = "2026-01-01"\n[triggers]\ncrons = ["0 0 1 1 *"]\n'
 CONFIG += '[[d1_databases]]\nbinding = "DB"\ndatabase_name = "cli-json-db"\n'
+CONFIG += '[[workflows]]\nbinding = "FLOW"\nname = "cli-json-flow"\nclass_name = "Flow"\n'
 CONFIG += '[[analytics_engine_datasets]]\nbinding = "VISITS"\ndataset = "cli-json-visits"\n'
 
 # Ordered so that each command finds what it needs; {…} is a value from an earlier answer.
@@ -118,6 +128,16 @@ CALLS = [
     "d1 export cli-json-db --output out.sql",
     "d1 import cli-json-other out.sql",
     "d1 delete cli-json-other --yes",
+    "workflows list",
+    "workflows trigger cli-json-flow --id one",
+    "workflows instances cli-json-flow",
+    "workflows describe cli-json-flow one",
+    "workflows pause cli-json-flow one",
+    "workflows resume cli-json-flow one",
+    "workflows send-event cli-json-flow one go",
+    "workflows terminate cli-json-flow one",
+    "workflows restart cli-json-flow one",
+    "workflows delete cli-json-flow --yes",
     "hyperdrive create cli-json-pg --connection-string postgres://a:b@127.0.0.1:5432/c",
     "hyperdrive update cli-json-pg --connection-string postgres://a:c@127.0.0.1:5432/c",
     "hyperdrive list",

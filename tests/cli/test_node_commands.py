@@ -196,9 +196,9 @@ def test_doctor_explains_a_cloudflare_project_before_it_runs(atoll: Atoll, tmp_p
     assert any(check["about"] == "node" and "ok, 2 engines, Atoll" in check["text"] for check in checks)
     assert any(check["about"] == "node" and "its engines are confined by" in check["text"] for check in checks)
     with (tmp_path / "wrangler.toml").open("a") as file:
-        file.write('[[workflows]]\nbinding = "DB"\nname = "x"\nclass_name = "X"\n')
+        file.write('[[dispatch_namespaces]]\nbinding = "DB"\nnamespace = "x"\n')
     ran = run(tmp_path, "doctor", "--no-sandbox", code=1, **node)
-    assert "✗ `workflows` is not supported: Atoll does not have Workflows" in ran.stdout
+    assert "✗ `dispatch_namespaces` is not supported: Atoll does not have dispatch namespaces" in ran.stdout
 
 
 def test_doctor_and_config_query_a_remote_node(new_atoll: Callable[..., Atoll], tmp_path: Path) -> None:

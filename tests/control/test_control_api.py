@@ -54,6 +54,7 @@ async def test_a_deploy_returns_the_complete_worker(node: Node) -> None:
         "crons": [],
         "queue_consumers": [],
         "tail_consumers": [],
+        "workflows": [],
         "handlers": ["fetch"],
         "secrets": [],
         "preview_urls": True,

@@ -35,8 +35,24 @@ async def test_workers_survive_a_restart(start: Start) -> None:
         assert (await node.ask("GET", "/api/workers")).json == before
         assert before["workers"][0] == given.json
         one, two = node.live("a.example", "/x/y"), node.live("two.localhost:99")
-        assert one is not None and one.limits.cpu_ms == 9 and one.env == {"A": [1]} and len(one.modules) == 2
-        assert two is not None and two.modules[0].source.endswith(b"//2")
+        assert one is not None and one.limits.cpu_ms == 9 and one.env == {"A": [1]} and one.stored_bytes == 19
+        assert two is not None and (await node.store.read_code(two))[0].source.endswith(b"//2")
+
+
+async def test_a_restarted_node_keeps_no_code_in_memory_and_deploys_changes_that_bring_none(start: Start) -> None:
+    async with start() as node:
+        await node.post(name="hello", script=HELLO + "//kept")
+        used = await node.deployer.usage("default")
+    async with start() as node:
+        version = node.live("hello.localhost")
+        assert version is not None and version.modules == () and version.stored_bytes == len(HELLO + "//kept")
+        assert await node.deployer.usage("default") == used
+        await node.put("hello", env={"A": 1})
+        changed = node.live("hello.localhost")
+        assert changed is not None and changed is not version and changed.env == {"A": 1}
+        assert changed.modules[0].source == (HELLO + "//kept").encode()
+        assert (await node.store.read_code(changed))[0].source == (HELLO + "//kept").encode()
+        assert await node.deployer.usage("default") == used
 
 
 class Killed(BaseException):
@@ -94,7 +110,7 @@ async def test_a_crash_at_any_step_leaves_old_or_new(
             return
         assert version is not None
         assert version.env == {"SIDE": "new" if is_new else "old"}
-        assert (version.modules[0].source == new.encode()) is is_new
+        assert ((await node.store.read_code(version))[0].source == new.encode()) is is_new
         assert (node.live("new.example") is version) is is_new
         assert (node.live("old.example") is version) is not is_new
 

@@ -165,6 +165,7 @@ async def test_quotas_of_workers_and_code_are_enforced(start: Start) -> None:
             "kv_keys": 0,
             "kv_bytes": 0,
             "durable_objects": 0,
+            "workflow_instances": 0,
             "d1_databases": 0,
             "queue_bytes": 0,
             "r2_buckets": 0,

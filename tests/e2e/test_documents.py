@@ -248,6 +248,7 @@ SETUPS: dict[str, Callable[[Reader], None]] = {
         f"echo {shlex.quote(CACHES)} > keeps.js; atoll deploy keeps.js", "curl http://keeps.localhost:8080/"
     ),
     "docs/triggers/cron.md": prepared(EXAMPLE + "cron"),
+    "docs/bindings/workflow.md": prepared(EXAMPLE + "order-workflow"),
     "docs/guides/email.md": prepared(
         EXAMPLE + "email-inbox --name support", "printf 'Subject: Hi\\n\\nHi' > message.eml"
     ),

@@ -16,7 +16,8 @@ import pytest
 
 from tests.running import Answer, Atoll
 
-SCRIPT = """export default {
+SCRIPT = """import { WorkflowEntrypoint } from "cloudflare:workers";
+export default {
   async fetch(request, env) {
     console.log("acmething said");
     env.AE.writeDataPoint({ blobs: ["acmething"] });
@@ -27,6 +28,9 @@ SCRIPT = """export default {
     return new Response("ok " + env.ACMETHING_VAR);
   },
   scheduled() {}, queue() {},
+}
+export class AcmethingFlow extends WorkflowEntrypoint {
+  async run(event, step) { await step.waitForEvent("acmething waits", { type: "acmething" }); }
 }
 export class AcmethingClass {
   constructor(ctx) { this.ctx = ctx; }
@@ -40,7 +44,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "database": "acmething-db",
     "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
     "dataset": "acmething_data", "certificate": "acmething-certificate",
-    "asset": "acmething.js", "page": "workers/acmething",
+    "asset": "acmething.js", "page": "workers/acmething", "workflow": "acmething-flow", "instance": "acmething-1",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -50,7 +54,7 @@ NOBODYS = {
     "database": "nobodysx-db",
     "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
     "dataset": "nobodysx_data", "certificate": "nobodysx-certificate",
-    "asset": "nobodysx.js", "page": "workers/nobodysx",
+    "asset": "nobodysx.js", "page": "workers/nobodysx", "workflow": "nobodysx-flow", "instance": "nobodysx-1",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
@@ -100,6 +104,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/workers/{worker}/email"): "Subject: stolen",
     ("POST", "/cdn-cgi/handler/email"): "Subject: stolen",
     ("POST", "/api/r2-credentials"): {"name": "globex"},
+    ("POST", "/api/workflows/{workflow}/instances"): {"id": "acmething-2"},
+    ("POST", "/api/workflows/{workflow}/instances/{instance}/restart"): {},
+    ("POST", "/api/workflows/{workflow}/instances/{instance}/events"): {"type": "stolen"},
     ("POST", "/api/queues"): {"name": "globex-queue"},
     ("PATCH", "/api/queues/{queue}"): {"retention_seconds": 60},
     ("POST", "/api/queues/{queue}/messages"): {"messages": [{"body": "stolen"}]},
@@ -172,6 +179,7 @@ def acme(atoll: Atoll) -> Tenant:
     fields = {
         "name": "acmething", "script": SCRIPT, "env": {"ACMETHING_VAR": "acmething"}, "crons": ["0 0 1 1 *"],
         "routes": ["acmething.example/*"], "migrations": [{"tag": "v1", "new_sqlite_classes": ["AcmethingClass"]}],
+        "workflows": [{"name": "acmething-flow", "class_name": "AcmethingFlow"}],
         "bindings": [{"type": "kv", "name": "KV", "namespace": "acmething-ns"},
                      {"type": "r2", "name": "R2", "bucket": "acmething-bucket"},
                      {"type": "d1", "name": "DB", "database": "acmething-db"},
@@ -194,6 +202,9 @@ def acme(atoll: Atoll) -> Tenant:
     made = tenant.ask("POST", "/api/r2-credentials", {"name": "acmething"})
     MINE["credential"] = made.json["access_key_id"]
     tenant.made("POST", "/api/queues/acmething-queue/messages", {"messages": [{"body": "acmething"}]})
+    tenant.made("POST", "/api/workflows/acmething-flow/instances", {"id": "acmething-1"})
+    one = "/api/workflows/acmething-flow/instances/acmething-1"
+    Atoll.wait_until(lambda: tenant.ask("GET", one).json["status"] == "waiting", 30)
     assert atoll.get("acmething").text == "ok acmething"
     MINE["object_id"] = atoll.get("acmething", "/object").text
     return tenant
@@ -230,6 +241,7 @@ def state(tenant: Tenant) -> list[str]:
         "/api/d1", "/api/hyperdrive", "/api/hyperdrive/acmething-db", "/api/secrets-stores", "/api/analytics_engine/datasets", "/api/secrets-stores/acmething-store/secrets", "/api/r2", "/api/r2/acmething-bucket/objects", "/api/r2/acmething-bucket/objects/acmething-key", "/api/r2-credentials",
         "/api/reserved-hosts", "/api/queues/acmething-queue/messages", "/api/caches/acmething-cache", "/api/audit", "/api/objects/acmething/AcmethingClass",
         f"/api/objects/acmething/AcmethingClass/{MINE['object_id']}",
+        "/api/workflows", "/api/workflows/acmething-flow/instances", "/api/workflows/acmething-flow/instances/acmething-1",
     )  # fmt: skip
     answers = [tenant.ask("GET", path) for path in paths]
     assert {answer.status for answer in answers} == {200}

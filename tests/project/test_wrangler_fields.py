@@ -36,6 +36,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "queues.producers[]": {"binding": "JOBS", "queue": "jobs"},
     "queues.consumers[]": {"queue": "jobs"},
     "services[]": {"binding": "API", "service": "api"},
+    "workflows[]": {"binding": "FLOW", "name": "flow", "class_name": "Flow"},
     "migrations[]": {"tag": "v1"},
     "rules[]": {"type": "Text", "globs": ["**/*.txt"]},
     "unsafe.bindings[]": {

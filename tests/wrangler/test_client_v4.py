@@ -30,7 +30,7 @@ NAMES = {
     "script": "acmething", "namespace": "acmething-ns", "key": "acmething-key", "name": "ACMETHING_SECRET",
     "database": "acmething-db", "bucket": "acmething-bucket", "queue": "acmething-queue", "version": "latest",
     "deployment": "x", "zone": "0" * 32, "hash": "0" * 32, "consumer": "x", "tail": "x", "file": "x", "route": "x",
-    "domain": "x",
+    "domain": "x", "workflow": "acmething", "instance": "x", "type": "x",
 }  # fmt: skip
 FORM = b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n%b\r\n--b--\r\n'
 BODIES: list[tuple[str, bytes]] = [

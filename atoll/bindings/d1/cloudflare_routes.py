@@ -54,15 +54,15 @@ class SentQueries(Struct):
     batch: Annotated[list[SentQuery], msgspec.Meta(max_length=MAX_BATCH)] | None = None
 
 
-class RawQuery(Struct):
+class DecodedQuery(Struct):
     """A query whose values were checked."""
 
     sql: msgspec.Raw = msgspec.Raw(b'""')
     params: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class RawQueries(RawQuery):
-    batch: list[RawQuery] | None = None
+class DecodedQueries(DecodedQuery):
+    batch: list[DecodedQuery] | None = None
 
 
 class D1Results(Struct):
@@ -150,8 +150,8 @@ class CloudflareD1:
 
     async def _run(self, request: Request, *, objects: bool) -> Response:
         database = self._find(request)
-        sent = await read_large(request, SentQueries, RawQueries, MAX_BODY, declared=False)
-        queries: list[RawQuery] = sent.batch if sent.batch is not None else [sent]
+        sent = await read_large(request, SentQueries, DecodedQueries, MAX_BODY, declared=False)
+        queries: list[DecodedQuery] = sent.batch if sent.batch is not None else [sent]
         await self._audit.note(caller_of(request), "d1.query", database.name)
         results: list[msgspec.Raw] = []
         size = 0

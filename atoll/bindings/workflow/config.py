@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from atoll.manifests.config_fields import REMOTE, ConfigField, FieldVerdict, FindingLevel, Reading, Subfield, given
+from atoll.manifests.config_fields import ConfigField, FieldVerdict, FindingLevel, Reading, Subfield, given
 
 
-class ConfigLimits(Struct):
+class ConfigStepLimits(Struct):
     steps: int | None = None
 
 
@@ -21,7 +21,7 @@ class ConfigWorkflow(Struct):
     name: str
     class_name: str
     script_name: str = ""
-    limits: ConfigLimits | None = None
+    limits: ConfigStepLimits | None = None
     default_retention: ConfigRetention | None = None
 
 
@@ -50,7 +50,6 @@ FIELDS = (
         shape=list[ConfigWorkflow],
         read=read,
         subfields={
-            "workflows[].remote": REMOTE,
             "workflows[].jurisdiction": Subfield("the data is on this node"),
             "workflows[].concurrency": Subfield(
                 "50 instances of a tenant run at the same time, the others wait", level=FindingLevel.WARNING

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from atoll.cli.dev import CONTROL_HOST
-from atoll.cli.dev.first import Begun, FirstBuild, FirstEngine
+from atoll.cli.dev.first import Begun, FirstBuild, first_engine
 from atoll.cli.interrupt import Interrupt
 from atoll.cli.options import WantedProject, json_option, load_project, project_options
 from atoll.cli.talk import Failed, paint, say
@@ -101,7 +101,7 @@ def dev(wanted: WantedProject, port: int | None, host: str | None, private_netwo
     )
     with Interrupt() as interrupt, ExitStack() as stack:
         builds = [stack.enter_context(FirstBuild(each, clock)) for each in projects]
-        engine = stack.enter_context(FirstEngine(settings))
+        engine = stack.enter_context(first_engine(settings))
         from atoll.cli.dev.run import run_session  # the whole node: takes 0.25 s, while the build and the engine start
 
         try:

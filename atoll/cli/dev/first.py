@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from atoll.cli.interrupt import Interrupt
 from atoll.cli.talk import say
 from atoll.config import Settings
-from atoll.engine.process.prestart import PrestartedEngine, engine_command, engine_options
+from atoll.engine.process.prestart import FirstEngines, PrestartedEngine, engine_command, engine_options
 from atoll.project.build import Builder
 from atoll.project.built import Built
 from atoll.project.fetch import cache_folder
@@ -81,29 +81,14 @@ class FirstBuild:
         return about.st_ctime >= self.began - CLOCK_STEP
 
 
-class FirstEngine:
-    """The first engine, in a thread; `result` is its future. The node's supervisor takes it over."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._thread = ThreadPoolExecutor(1)
-        self.result: Future[PrestartedEngine] = self._thread.submit(self._start)
-
-    def _start(self) -> PrestartedEngine:
-        # With the shared snapshot a new project does not wait for one of its own.
-        return PrestartedEngine(engine_command(engine_options(self._settings, shared_snapshots=cache_folder())))
-
-    def __enter__(self) -> FirstEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()
-        if self.result.exception() is None:
-            self.result.result().close()
+def first_engine(settings: Settings) -> FirstEngines:
+    """With the shared snapshot a new project does not wait for one of its own."""
+    options = engine_options(settings, shared_snapshots=cache_folder())
+    return FirstEngines(lambda: PrestartedEngine(engine_command(options)))
 
 
 class Begun(NamedTuple):
     at: float  # on the monotonic clock
     builds: list[FirstBuild]  # one for each worker
-    engine: FirstEngine
+    engine: FirstEngines
     interrupt: Interrupt

@@ -6,7 +6,6 @@ control API answers on control.localhost, since localhost belongs to the project
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from atoll.app import Node
 from atoll.bindings.services import Routes
 from atoll.bindings.sites import own_hosts
 from atoll.broker import Broker
-from atoll.cli.dev.first import FirstEngine
 from atoll.cli.dev.places import Places
 from atoll.cli.dev.router import DevRouter, FrontRouter, OwnHosts
 from atoll.cli.dev.tools import Tools
@@ -25,8 +23,7 @@ from atoll.config import Settings
 from atoll.control.checks.body import parse_body
 from atoll.control.store.workers import WorkerStore
 from atoll.engine.pool import Pool
-from atoll.engine.process.prestart import PrestartedEngine
-from atoll.engine.process.supervisor import Supervisor
+from atoll.engine.process.prestart import FirstEngines
 from atoll.errors import Failure
 from atoll.front.control import Message, Receive, Send
 from atoll.front.pages import Detail
@@ -55,13 +52,13 @@ class DevNode(Node):
     router: DevRouter
     wants_control = False
 
-    def __init__(self, settings: Settings, workers: Sequence[str], watching: Watching, engine: FirstEngine) -> None:
+    def __init__(self, settings: Settings, workers: Sequence[str], watching: Watching, engine: FirstEngines) -> None:
         super().__init__(settings, detail=Detail.STACKS)
         self.workers = tuple(workers)
         self.places = {worker: Places() for worker in workers}
         self.how_to_add = ""  # the command that runs one more worker in this session
         self._watching = watching
-        self._engine = engine
+        self.engines = engine
         self.configs: dict[str, str] = {}  # by worker: the name of its config file
         self._versions: dict[str, Version] = {}  # the last ones, by id
         self._misses = 0
@@ -121,13 +118,6 @@ class DevNode(Node):
     def _make_routes(self) -> Routes:
         self.gate.advice = "" if self.settings.egress_allow else " (`atoll dev --private-network` allows it)"
         return OwnHosts(self.router, self.settings.host, self.settings.port, self._watching.own_host)
-
-    async def _start(self) -> None:
-        self._prestarted = await asyncio.wrap_future(self._engine.result)
-        await super()._start()
-
-    def _make_supervisor(self, prestarted: PrestartedEngine | None = None) -> Supervisor:
-        return super()._make_supervisor(self._prestarted)
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
         pool = super()._make_pool(store, broker)

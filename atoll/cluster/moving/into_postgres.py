@@ -35,14 +35,14 @@ from atoll.postgres.pool import Connection, Postgres
 Tell = Callable[[str, int], None]  # what was moved, and how many rows
 
 
-class Moved(NamedTuple):
+class MoveReport(NamedTuple):
     rows: int
     stays: list[str]  # what is left in the folder, in words
 
 
 async def into_postgres(
     store_url: str, data: Path, tell: Tell, vault: Proves | None, *, leave_behind: bool = False
-) -> Moved:
+) -> MoveReport:
     """Raises StartError; then nothing was moved. `vault` has the root key of the folder."""
     if not (data / f"{MAIN}.db").exists():
         raise StartError(
@@ -60,7 +60,7 @@ async def into_postgres(
         await postgres.open()
         try:
             await migrate(postgres, {"cluster": resources.files("atoll.cluster") / "migrations", **tables()})
-            return Moved(await _move(postgres, data, tell, vault), stays)
+            return MoveReport(await _move(postgres, data, tell, vault), stays)
         except StorageFailed as error:
             raise cut_off(error) from None
         finally:

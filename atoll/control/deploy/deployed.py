@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from atoll.api.callers import Caller
 from atoll.api.refusals import ApiCode, Refused
+from atoll.control.deploy.quotas import script_bytes
 from atoll.control.index import Index, sorted_after
 from atoll.control.store.deployment_rows import DeployedShare, whole
 from atoll.control.store.version_rows import Deployment
@@ -26,8 +28,10 @@ class Deployed:
         self.shares: dict[str, tuple[DeployedShare, ...]] = {}
         self.splits: dict[str, Split] = {}
         self.names = Index()
+        self.code_bytes: Counter[str] = Counter()  # of all versions with traffic, by tenant
 
     def _put(self, deployment: Deployment, shares: Sequence[DeployedShare] = (), split: Split | None = None) -> None:
+        self._weigh(deployment, -1)
         self.live[deployment.id] = deployment
         self.shares.pop(deployment.id, None)
         self.splits.pop(deployment.id, None)
@@ -35,12 +39,20 @@ class Deployed:
             self.shares[deployment.id], self.splits[deployment.id] = tuple(shares), split
         self._ids[deployment.name] = deployment.id
         self.names.add(deployment.version.tenant, deployment.name)
+        self._weigh(deployment, 1)
 
     def _drop(self, deployment: Deployment) -> None:
+        self._weigh(deployment, -1)
         del self.live[deployment.id], self._ids[deployment.name]
         self.shares.pop(deployment.id, None)
         self.splits.pop(deployment.id, None)
         self.names.drop(deployment.version.tenant, deployment.name)
+
+    def _weigh(self, deployment: Deployment, sign: int) -> None:
+        tenant = deployment.version.tenant
+        self.code_bytes[tenant] += sign * sum(map(script_bytes, self.in_traffic(deployment.id)))
+        if not self.code_bytes[tenant]:
+            del self.code_bytes[tenant]
 
     def all(self, tenant: str | None = None) -> list[Deployment]:
         """All workers, or those of a tenant, by name."""

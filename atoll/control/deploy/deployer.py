@@ -19,8 +19,8 @@ from atoll.control.checks.body import DeployBody, checked_name
 from atoll.control.checks.rollback import WantedRollback
 from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secrets_draft
 from atoll.control.deploy.health import Verdict, Watch
+from atoll.control.deploy.load_refusals import refuse_uncallable
 from atoll.control.deploy.pages import with_assets
-from atoll.control.deploy.quotas import script_bytes
 from atoll.control.deploy.shares import WantedShare, checked_shares
 from atoll.control.deploy.switching import Switching
 from atoll.control.store.deployment_rows import Cause, DeployedShare, whole
@@ -35,8 +35,7 @@ log = logging.getLogger("atoll.control")
 class Deployer(Switching):
     async def usage(self, tenant: str) -> dict[str, int]:
         """A tenant's present use of each quota."""
-        found = self.all(tenant)
-        used = {"workers": len(found), "script_bytes": sum(map(script_bytes, self._all_code(tenant)))}
+        used = {"workers": len(self.names.under(tenant)), "script_bytes": self.code_bytes.get(tenant, 0)}
         for binding in self._kinds.values():
             used |= await binding.usage(tenant)
         return used
@@ -58,6 +57,26 @@ class Deployer(Switching):
 
     def is_control(self, host: bytes) -> bool:
         return self._router.is_control(host)
+
+    # Drafts that are run once and never stored (playground.py)
+
+    async def try_draft(self, name: str, body: DeployBody, by: Caller) -> Deployment:
+        """Load a worker that is not kept. `drop_draft` ends it."""
+        identity = Identity(self._new_id("draft"), name, by.tenant, self._new_id("version"), by.name, self._clock())
+        draft = new_draft(body, identity, self._settings_of(by.tenant), self._router, self._kinds)
+        try:
+            loaded = await self._check(draft)
+            refuse_uncallable(loaded.handlers)
+        except BaseException:
+            self._checker.retire(draft.version)
+            raise
+        self._logs.open(draft.id)
+        return replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
+
+    def drop_draft(self, draft: Deployment) -> None:
+        self._checker.retire(draft.version)
+        self._logs.drop(draft.id)
+        self._meter.forget(draft.id)
 
     # Changing it
 
@@ -150,7 +169,7 @@ class Deployer(Switching):
 
     async def _create(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         self.refuse_taken_name(name, by)
-        self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))  # before the body is checked
+        self._quotas.refuse_one_more(by.tenant, len(self.names.under(by.tenant)))  # before the body is checked
         if body.rollback is not UNSET:
             raise bad_body("`rollback` has no earlier deployment to return to", "create the worker without it")
         identity = Identity(self._new_id("worker"), name, by.tenant, self._new_id("version"), by.name, self._clock())
@@ -165,11 +184,20 @@ class Deployer(Switching):
 
     async def _next(self, name: str, body: DeployBody, by: Caller) -> Deployment:
         """The draft of the next version: the active one with the fields of the body."""
-        current = self.find(name, by)
+        current = await self._with_code(self.find(name, by))
         identity = Identity(current.id, name, by.tenant, self._new_id("version"), by.name, self._clock())
         maps = await self._store.load_maps(current.version.id)
         draft = changed_draft(body, identity, current, maps, self._settings_of(by.tenant), self._router, self._kinds)
         return await with_assets(draft, body, self._store)
+
+    async def _with_code(self, current: Deployment) -> Deployment:
+        """A worker with the code of its active version, which may be in the store alone."""
+        if current.version.is_whole:
+            return current
+        modules = await self._store.read_code(current.version)
+        if not modules:
+            raise Refused(ApiCode.CONCURRENT, f"`{current.name}` has been changed meanwhile", "try again")
+        return replace(current, version=replace(current.version, modules=modules, stored_bytes=0))
 
     async def _drop_alias(self, name: str, alias: str, by: Caller) -> None:
         worker = self.find(name, by)
@@ -260,7 +288,7 @@ class Deployer(Switching):
         return await self._activate(draft, save, by, note, others, cause.rule)
 
     async def _change_secret(self, name: str, secret: str, value: str | None, by: Caller) -> Deployment:
-        current = self.find(name, by)
+        current = await self._with_code(self.find(name, by))
         self._refuse_split(current, "setting or deleting a secret deploys a new version")
         if value is None and secret not in current.secrets:
             hint = f"GET /api/workers/{name}/secrets lists the secrets"

@@ -104,7 +104,7 @@ def changed_draft(
     version = replace(current.version, id=identity.version_id, tag="", created_at=identity.now_ms)
     if body.code is not UNSET or body.main is not UNSET:
         modules, main = checked_code(body, settings.script_bytes)
-        version = replace(version, modules=modules, main=main)
+        version = replace(version, modules=modules, main=main, stored_bytes=0)
         source_maps = {}
     draft = replace(
         current,

@@ -16,7 +16,8 @@ from atoll.workers import Limits
 
 
 def script_bytes(deployment: Deployment) -> int:
-    return sum(len(module.source) for module in deployment.version.modules)
+    version = deployment.version
+    return version.stored_bytes or sum(len(module.source) for module in version.modules)
 
 
 def settings_of(settings: Settings, quotas: Quotas) -> Settings:
@@ -31,7 +32,7 @@ def settings_of(settings: Settings, quotas: Quotas) -> Settings:
 
 def capped(limits: Limits, top: Settings) -> Limits:
     """The limits of a worker, each at most the cap in the settings."""
-    return Limits(
+    found = Limits(
         cpu_ms=min(limits.cpu_ms, top.max_cpu_ms),
         wall_ms=min(limits.wall_ms, top.max_wall_ms),
         memory_mb=min(limits.memory_mb, top.max_memory_mb),
@@ -39,6 +40,7 @@ def capped(limits: Limits, top: Settings) -> Limits:
         internal_subrequests=min(limits.internal_subrequests, top.max_internal_subrequests),
         timer_ms=min(limits.timer_ms, top.max_timer_ms),
     )
+    return limits if found == limits else found
 
 
 def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
@@ -47,6 +49,7 @@ def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
         calls=usual.calls if quotas.concurrent_calls is None else quotas.concurrent_calls,
         loaded=usual.loaded if quotas.loaded_workers is None else quotas.loaded_workers,
         own_engine=bool(quotas.own_engine),
+        suspended=bool(quotas.suspended),
         calls_per_second=quotas.requests_per_second,
         cpu_seconds_per_minute=quotas.cpu_seconds_per_minute,
     )
@@ -66,23 +69,24 @@ class QuotaRules:
     def __init__(self, tenants: Tenants) -> None:
         self._tenants = tenants
 
-    def refuse_one_more(self, tenant: str, deployed: Sequence[Deployment]) -> None:
+    def refuse_one_more(self, tenant: str, deployed: int) -> None:
         """Refuse a new worker if the tenant's quota `workers` is reached."""
         most = self._tenants.quotas(tenant).workers
-        if most is not None and len(deployed) >= most:
+        if most is not None and deployed >= most:
             raise Refused(
                 ApiCode.TOO_MANY_WORKERS,
                 f"the tenant `{tenant}` has reached its quota of {most} workers",
                 "delete a worker, or ask an operator to raise the quota `workers`",
             )
 
-    def refuse_too_large(self, drafts: Sequence[Deployment], deployed: Iterable[Deployment]) -> None:
-        """Refuse drafts of a worker that take the code of all the tenant's workers over its quota `script_bytes`."""
-        tenant, worker_id = drafts[0].version.tenant, drafts[0].id
+    def refuse_too_large(self, drafts: Sequence[Deployment], others: int) -> None:
+        """Refuse drafts of a worker that take the code of all the tenant's workers over its quota `script_bytes`. The
+        others have so many bytes."""
+        tenant = drafts[0].version.tenant
         most = self._tenants.quotas(tenant).script_bytes
         if most is None:
             return
-        size = sum(map(script_bytes, drafts)) + sum(script_bytes(each) for each in deployed if each.id != worker_id)
+        size = sum(map(script_bytes, drafts)) + others
         if size > most:
             raise Refused(
                 ApiCode.QUOTA,

@@ -33,9 +33,9 @@ from atoll.control.checks.rollback import WantedRollback, checked_rollback
 from atoll.control.deploy.deployed import Deployed
 from atoll.control.deploy.health import Health, Verdict, Watch
 from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable, told_to_the_deployer
-from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded
+from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded, StartsCalls
 from atoll.control.deploy.previews import Previews
-from atoll.control.deploy.quotas import QuotaRules, capped, settings_of
+from atoll.control.deploy.quotas import QuotaRules, capped, script_bytes, settings_of
 from atoll.control.deploy.route_rules import RouteRules
 from atoll.control.deploy.sharing import check_stored, refuse_unshared
 from atoll.control.ids import random_id
@@ -73,6 +73,7 @@ class DeployerParts(Struct, frozen=True):
     files: AssetStore | None = None
     refused: Mapping[str, str] = {}  # kinds of bindings that this node refuses (sharing.py)
     meter: Meter = field(default_factory=Meter)
+    calls: StartsCalls | None = None  # for drafts that are run once
 
 
 class Switching(Deployed):
@@ -103,7 +104,7 @@ class Switching(Deployed):
         is_on = parts.settings.preview_urls == "on"
         self.previews = Previews(self, parts.store, parts.router, self.rules, is_on=is_on)
         self.previews.capped, self.previews.retire = self._capped, parts.checker.retire
-        self._meter = parts.meter
+        self._meter, self.calls = parts.meter, parts.calls
         self.health = Health(parts.meter, clock, ticks)
         self.health.on_end, self.health.on_failure = self._healthy, self._failing
         self._clock = clock
@@ -342,12 +343,9 @@ class Switching(Deployed):
         self.rules.refuse_taken(draft)
         if draft.id not in self.live:
             self.refuse_taken_name(draft.name, by)  # another node may have created it meanwhile
-            self._quotas.refuse_one_more(by.tenant, self.all(by.tenant))
-        self._quotas.refuse_too_large(drafts, self._all_code(by.tenant))
-
-    def _all_code(self, tenant: str) -> list[Deployment]:
-        """Every version with traffic of a tenant."""
-        return [each for worker in self.all(tenant) for each in self.in_traffic(worker.id)]
+            self._quotas.refuse_one_more(by.tenant, len(self.names.under(by.tenant)))
+        others = self.code_bytes.get(by.tenant, 0) - sum(map(script_bytes, self.in_traffic(draft.id)))
+        self._quotas.refuse_too_large(drafts, others)
 
     async def _checked(self, draft: Deployment, tried: list[Deployment]) -> Loaded:
         """Load a draft in an engine, and create the missing resources of its bindings. `tried` gets what is loaded."""
@@ -392,4 +390,6 @@ class Switching(Deployed):
     def _capped(self, stored: Deployment) -> Deployment:
         """A stored version within the caps of node and tenant, which may be lower than when it was made."""
         limits = capped(stored.version.limits, self._settings_of(stored.version.tenant))
+        if limits is stored.version.limits:
+            return stored
         return replace(stored, version=replace(stored.version, limits=limits))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,12 +31,21 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or the reason why the node is not ready."""
 
-    def __init__(self, meter: Meter, sources: Sources, bindings: Collection[Binding], state: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        sources: Sources,
+        bindings: Collection[Binding],
+        state: Callable[[], str],
+        send: Callable[[Callable[[], Awaitable[bytes]]], None] = lambda text: None,
+    ) -> None:
+        """`send` is given how to make the text, for those to whom the node sends it by itself."""
         self._meter = meter
         self._sources = sources
         self._bindings = bindings
         self._state = state
         self._metrics: Metrics | None = None
+        send(self.text)
 
     def routes(self) -> list[Route]:
         return [
@@ -56,20 +65,15 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
-        text = await self._made().text(await self._families())
-        return Response(text, headers=HEADERS | {"content-type": CONTENT_TYPE})
+        return Response(await self.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
 
-    async def collect(self) -> AsyncIterator[Metric]:
-        """All metrics, in steps."""
-        async for family in self._made().collected(await self._families()):
-            yield family
-
-    def _made(self) -> Metrics:
+    async def text(self) -> bytes:
+        """All metrics, made in steps."""
         if self._metrics is None:
             from atoll.observe.metrics import Metrics  # imports prometheus_client: a node without scrapes starts sooner
 
             self._metrics = Metrics(self._meter, self._sources)
-        return self._metrics
+        return await self._metrics.text(await self._families())
 
     async def _families(self) -> list[Metric]:
         """The metrics of the bindings. A binding whose storage fails is left out."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache, partial
+from sys import intern
 from typing import Any, NamedTuple
 
 import apsw
@@ -76,6 +79,26 @@ class VersionRow(NamedTuple):
     preview_urls: int
     made_at: int
     assets: str
+
+
+class Code(Enum):
+    """What a Version that is read gets of its code."""
+
+    WHOLE = "whole"
+    STORED = "stored"  # its size: it is read when it is loaded
+    NONE = "none"
+
+
+class Known(NamedTuple):
+    """What is read of all active versions with two statements, instead of two for each."""
+
+    code_bytes: Mapping[str, int]  # by version
+    with_secrets: Set[str]
+
+
+class SizeRow(NamedTuple):
+    version_id: str
+    bytes: int
 
 
 class ModuleRow(NamedTuple):
@@ -175,14 +198,22 @@ def sha256(source: bytes) -> str:
 
 
 def load_active(connection: apsw.Connection, kinds: Kinds, vault: Vault) -> list[Deployment]:
-    """Every worker with its active version, by name. StartError if one uses a binding that this node does not have."""
+    """Every worker with its active version, by name, without its code. StartError if one uses a binding that this node
+    does not have."""
     sql = f"{SELECT_VERSION} JOIN versions ON versions.id = active_version ORDER BY workers.name"
-    return [_restored(connection, row, kinds, vault) for row in rows(connection, VersionRow, sql)]
+    sizes = "SELECT version_id, max(sum(length(source)), 1) FROM workers JOIN modules ON version_id = active_version"
+    known = Known(
+        dict(rows(connection, SizeRow, f"{sizes} GROUP BY version_id")),
+        set(rows(connection, str, "SELECT DISTINCT version_id FROM version_secrets")),
+    )
+    return [_restored(connection, row, kinds, vault, known) for row in rows(connection, VersionRow, sql)]
 
 
-def _restored(connection: apsw.Connection, row: VersionRow, kinds: Kinds, vault: Vault) -> Deployment:
+def _restored(
+    connection: apsw.Connection, row: VersionRow, kinds: Kinds, vault: Vault, known: Known | None = None
+) -> Deployment:
     try:
-        return _deployment(connection, row, kinds, vault)
+        return _deployment(connection, row, kinds, vault, code=Code.STORED, known=known)
     except Refused as error:
         raise StartError(
             f"the worker `{row.name}` cannot be restored: {error}",
@@ -212,8 +243,8 @@ def load_worker(
     shares = rows(connection, ShareRow, f"{SELECT_SHARES} WHERE worker_id = ?", worker_id)
     sql = f"{SELECT_VERSION} JOIN versions ON versions.worker_id = workers.id WHERE versions.id = ?"
     loaded = [(rows(connection, VersionRow, sql, share.version_id)[0], share.hundredths) for share in shares]
-    split = [(_deployment(connection, row, kinds, vault), hundredths) for row, hundredths in loaded]
-    return _deployment(connection, found[0], kinds, vault), split
+    read = partial(_deployment, connection, kinds=kinds, vault=vault, code=Code.STORED)
+    return read(found[0]), [(read(row), hundredths) for row, hundredths in loaded]
 
 
 def load_version(
@@ -231,7 +262,8 @@ def load_version(
     is_number = reference.isascii() and reference.isdigit() and len(reference) < 16
     key: str | int = int(reference) if is_number else reference
     found = rows(connection, VersionRow, sql + ("number = ?" if is_number else "versions.id = ?"), worker_id, key)
-    return _deployment(connection, found[0], kinds, vault, has_code=has_code, has_files=has_files) if found else None
+    code = Code.WHOLE if has_code else Code.NONE
+    return _deployment(connection, found[0], kinds, vault, code=code, has_files=has_files) if found else None
 
 
 def list_versions(connection: apsw.Connection, worker_id: str, before: int, limit: int) -> list[VersionSummary]:
@@ -263,28 +295,35 @@ def _deployment(
     kinds: Kinds,
     vault: Vault,
     *,
-    has_code: bool = True,
+    code: Code = Code.WHOLE,
     has_files: bool = True,
+    known: Known | None = None,
 ) -> Deployment:
-    secrets = secrets_of(connection, row.version_id)
+    has_secrets = known is None or row.version_id in known.with_secrets
+    secrets = secrets_of(connection, row.version_id) if has_secrets else []
+    stored_bytes = 0
+    if code is Code.STORED:
+        sizes = None if known is None else known.code_bytes
+        stored_bytes = _code_bytes(connection, row.version_id) if sizes is None else sizes.get(row.version_id, 0)
     version = Version(
         id=row.version_id,
         worker_id=row.worker_id,
         worker_name=row.name,
-        tenant=row.tenant,
-        modules=modules_of(connection, row.version_id) if has_code else (),
-        has_code=has_code,
-        main=row.main,
+        tenant=intern(row.tenant),
+        modules=modules_of(connection, row.version_id) if code is Code.WHOLE else (),
+        has_code=code is not Code.NONE,
+        stored_bytes=stored_bytes,
+        main=intern(row.main),
         format=ScriptFormat(row.format),
         env=msgspec.json.decode(row.env),
         secrets=opened(secrets, vault, row.tenant, row.worker_id),
         grants=checked_bindings(msgspec.json.decode(row.bindings), kinds, row.tenant),
-        limits=msgspec.json.decode(row.limits, type=Limits),
-        compatibility_date=row.compatibility_date,
+        limits=_limits(row.limits),
+        compatibility_date=intern(row.compatibility_date),
         isolation=Isolation(row.isolation),
-        switches=msgspec.json.decode(row.switches, type=Switches),
-        egress=msgspec.json.decode(row.egress, type=EgressRules),
-        compatibility_flags=msgspec.json.decode(row.compatibility_flags, type=tuple[str, ...]),
+        switches=_switches(row.switches),
+        egress=_egress(row.egress),
+        compatibility_flags=_names(row.compatibility_flags),
         triggers=_triggers(row.triggers),
         tag=row.tag,
         created_at=row.made_at,
@@ -296,21 +335,50 @@ def _deployment(
     return Deployment(
         version=version,
         number=row.number,
-        routes=msgspec.json.decode(row.routes, type=tuple[str, ...]),
-        handlers=msgspec.json.decode(row.handlers, type=tuple[str, ...]),
+        routes=_names(row.routes),
+        handlers=_names(row.handlers),
         startup_ms=row.startup_ms,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        author=row.author,
+        author=intern(row.author),
         message=row.message,
         secrets={secret.name: secret.id for secret in secrets},
     )
+
+
+# Most versions are alike in these, and cannot be changed: they share one object.
+
+
+@lru_cache(256)
+def _limits(text: str) -> Limits:
+    return msgspec.json.decode(text, type=Limits)
+
+
+@lru_cache(256)
+def _switches(text: str) -> Switches:
+    return msgspec.json.decode(text, type=Switches)
+
+
+@lru_cache(256)
+def _egress(text: str) -> EgressRules:
+    return msgspec.json.decode(text, type=EgressRules)
+
+
+@lru_cache(256)
+def _names(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...])
 
 
 def modules_of(connection: apsw.Connection, version_id: str) -> tuple[Module, ...]:
     sql = "SELECT path, kind, source FROM modules WHERE version_id = ? ORDER BY position"
     found = rows(connection, ModuleRow, sql, version_id)
     return tuple(Module(module.path, ModuleKind(module.kind), module.source) for module in found)
+
+
+def _code_bytes(connection: apsw.Connection, version_id: str) -> int:
+    """The bytes of all modules; 0 only if there is none."""
+    sql = "SELECT ifnull(max(sum(length(source)), 1), 0) FROM modules WHERE version_id = ?"
+    return rows(connection, int, sql, version_id)[0]
 
 
 def _triggers(text: str) -> dict[str, tuple[Any, ...]]:

@@ -21,7 +21,6 @@ from atoll.control.checks.bindings import Kinds
 from atoll.control.store.asset_rows import ListedFiles, list_files, load_files
 from atoll.control.store.bundle_rows import StoredModule, list_bundled, read_piece
 from atoll.control.store.deployment_rows import (
-    IN_TRAFFIC,
     AliasRow,
     Cause,
     DeployedShare,
@@ -36,11 +35,11 @@ from atoll.control.store.deployment_rows import (
     version_id,
     whole,
 )
+from atoll.control.store.history_rows import KEPT_VERSIONS, trim_history, trim_versions
 from atoll.control.store.label_rows import read_labels, write_labels
-from atoll.control.store.rollback_rows import KEPT_FOR_RULES, RollbackRule, RuleState, end_rule, rules_in_force
+from atoll.control.store.rollback_rows import RollbackRule, RuleState, end_rule, rules_in_force
 from atoll.control.store.secret_rows import (
     SealedSecret,
-    drop_unused_secrets,
     insert_secret,
     is_new_in,
     keys_in_use,
@@ -68,18 +67,11 @@ from atoll.workers import Module, Version
 __all__ = ["KEPT_VERSIONS", "Deployment", "WorkerStore"]
 
 SELECT_MAPS = "SELECT path, source_map FROM modules WHERE version_id = ? AND source_map IS NOT NULL"
-KEPT_VERSIONS = 100  # per worker; older ones are deleted by the deploy that makes a new one
 
 
 class CodeRow(NamedTuple):
     path: str
     code: bytes
-
-
-class StoredVersion(NamedTuple):
-    id: str
-    is_active: int
-    bytes: int
 
 
 class WorkerStore:
@@ -101,7 +93,7 @@ class WorkerStore:
         return None if found is None else (found[0], tuple(DeployedShare(*share) for share in found[1]))
 
     def load_all(self) -> list[Deployment]:
-        """Every worker with its active version, by name. Only for the start: it reads all their modules."""
+        """Every worker with its active version, by name, without its code. Only for the start."""
         return self._database.read(lambda connection: load_active(connection, self._kinds, self.vault))
 
     def load_splits(self) -> dict[str, tuple[DeployedShare, ...]]:
@@ -235,7 +227,7 @@ class WorkerStore:
             stored = _insert_next(connection, deployment, sealed, mark, tells=action == "worker.update")
             cause = Cause("deploy" if action == "worker.update" else "secret", stored.message, rule)
             activate(connection, whole(stored), mark, cause)
-            _trim(connection, stored)
+            trim_versions(connection, stored)
             mark.write(connection, action, stored.name, stored.version.id)
             return stored
 
@@ -250,7 +242,7 @@ class WorkerStore:
             stored = _insert_next(connection, deployment, sealed, mark, tells=True)
             if alias:
                 put_alias(connection, stored, alias, mark.at)
-            _trim(connection, stored)
+            trim_versions(connection, stored)
             mark.write(connection, "version.upload", stored.name, f"{stored.version.id} {alias}".strip())
             return stored
 
@@ -273,24 +265,7 @@ class WorkerStore:
     async def trim_history(self, tenant: str, max_bytes: int) -> None:
         """Delete a tenant's oldest inactive versions until all its code is within a bound."""
 
-        def act(connection: apsw.Connection) -> None:
-            sql = (
-                "SELECT versions.id, versions.id = active_version OR versions.id IN (SELECT version_id FROM traffic)"
-                f" OR versions.id IN ({KEPT_FOR_RULES.format(worker='workers.id')}),"
-                " sum(length(source) + ifnull(length(source_map), 0))"
-                " FROM workers JOIN versions ON worker_id = workers.id JOIN modules ON version_id = versions.id"
-                " WHERE tenant = ? GROUP BY versions.id ORDER BY versions.created_at, number"
-            )
-            stored = rows(connection, StoredVersion, sql, tenant)
-            size = sum(version.bytes for version in stored)
-            for version in stored:
-                if size > max_bytes and not version.is_active:
-                    _run(connection, "DELETE FROM versions WHERE id = ?", version.id)
-                    size -= version.bytes
-            for worker_id in rows(connection, str, "SELECT id FROM workers WHERE tenant = ?", tenant):
-                drop_unused_secrets(connection, worker_id)
-
-        await self._database.write(act)
+        await self._database.write(lambda connection: trim_history(connection, tenant, max_bytes))
 
     async def activate(
         self, deployment: Deployment, mark: Mark, cause: Cause, others: Sequence[DeployedShare] = ()
@@ -348,6 +323,10 @@ class WorkerStore:
         """The modules of a version, read by a thread: the pool's ReadCode."""
         return await self._database.search(lambda connection: modules_of(connection, version.id))
 
+    def read_little_code(self, version: Version) -> tuple[Module, ...]:
+        """The same at once: the pool's ReadCodeNow."""
+        return self._database.read(lambda connection: modules_of(connection, version.id))
+
     # What V8 made of a version's modules, one blob per module in order: the pool's LoadCodeCache and SaveCodeCache
 
     def load_code(self, version: Version, v8: str) -> tuple[bytes, ...] | None:
@@ -388,13 +367,3 @@ def _insert_next(
             mark.write(connection, "secret.put", deployment.name, f"{deployment.version.id}: {secret.name}")
     [last] = rows(connection, int, "SELECT max(number) FROM versions WHERE worker_id = ?", deployment.id)
     return insert_version(connection, deployment, number=last + 1)
-
-
-def _trim(connection: apsw.Connection, newest: Deployment) -> None:
-    """Delete the oldest versions of a worker beyond the limit, without those that have traffic."""
-    connection.execute(
-        f"DELETE FROM versions WHERE worker_id = ?1 AND number <= ?2 AND id NOT IN ({IN_TRAFFIC})"
-        f" AND id NOT IN ({KEPT_FOR_RULES.format(worker='?1')})",
-        (newest.id, newest.number - KEPT_VERSIONS),
-    )
-    drop_unused_secrets(connection, newest.id)

@@ -73,6 +73,7 @@ class Isolate(IsolateState):
         "failed",
         "had_residents",
         "load_sent_at",
+        "modules",
         "report",
         "session",
         "unload_by",
@@ -92,6 +93,7 @@ class Isolate(IsolateState):
         self.report: LoadReport | None = None
 
         # While it serves
+        self.modules = 0  # the number of files it was loaded from
         self.wants_code = False  # ask for the code cache after the next response
         self.asked_code = 0  # CODE requests without their answer
         self.had_residents = False  # objects have lived in it: their last frames may still come
@@ -332,7 +334,7 @@ class EngineSession:
         isolate = self._find("CODE", worker)
         if not isolate.asked_code:
             raise EngineError(f"CODE for worker {worker}, which nobody asked for")
-        cache = read_code(data, start, end, len(isolate.version.modules))
+        cache = read_code(data, start, end, isolate.modules)
         isolate.asked_code -= 1
         self._owner.loader.on_code(isolate, cache)
 

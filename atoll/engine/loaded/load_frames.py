@@ -143,25 +143,32 @@ class LoadFrames:
         self._kept: OrderedDict[tuple[Version, str], tuple[list[bytes], bool]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, version: Version, v8: str) -> tuple[list[bytes], bool]:
-        """The payload, and whether a code cache is in it."""
+    def get(self, version: Version, v8: str, whole: Version | None = None) -> tuple[list[bytes], bool]:
+        """The payload, and whether a code cache is in it. `whole` is the version with its code, if it has none."""
+        whole = whole or version
         key = (version, v8)
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
             return kept
-        return self._keep(version, v8, self._cache_of(version, v8))
+        return self._keep(version, whole, v8, self._cache_of(whole, v8))
 
-    def prepare(self, version: Version, v8: str, cache: CodeCache | None = None) -> bool:
+    @property
+    def has_room(self) -> bool:
+        """Whether payloads are made ahead of the first calls."""
+        return self._bytes < AHEAD_BYTES
+
+    def prepare(self, version: Version, v8: str, cache: CodeCache | None = None, whole: Version | None = None) -> bool:
         """Make the payload of a version before its first call, with `cache` if given. False when enough are ready."""
-        if self._bytes >= AHEAD_BYTES:
+        if not self.has_room:
             return False
+        whole = whole or version
         if (version, v8) not in self._kept:
-            self._keep(version, v8, self._cache_of(version, v8) if cache is None else cache)
+            self._keep(version, whole, v8, self._cache_of(whole, v8) if cache is None else cache)
         return True
 
-    def _keep(self, version: Version, v8: str, cache: CodeCache) -> tuple[list[bytes], bool]:
-        kept = self._kept[version, v8] = (pack_load(version, cache, self._limits, self.facts), bool(cache))
+    def _keep(self, version: Version, whole: Version, v8: str, cache: CodeCache) -> tuple[list[bytes], bool]:
+        kept = self._kept[version, v8] = (pack_load(whole, cache, self._limits, self.facts), bool(cache))
         self._bytes += _size(kept[0])
         while self._bytes > FRAME_BYTES and len(self._kept) > 1:
             self._bytes -= _size(self._kept.popitem(last=False)[1][0])

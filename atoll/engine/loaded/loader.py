@@ -14,9 +14,10 @@ from collections.abc import Callable
 from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.limits import PoolLimits, TenantCaps
+from atoll.engine.loaded.code_wishes import CodeWishes
 from atoll.engine.loaded.engine_groups import NO_ENGINE, EngineGroup, EngineGroups
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
-from atoll.engine.loaded.late_code import LateCode, ReadCode
+from atoll.engine.loaded.late_code import LateCode, ReadCode, ReadCodeNow
 from atoll.engine.loaded.load_frames import (
     CodeCache,
     GrantFacts,
@@ -56,13 +57,15 @@ class Loader:
         load_code_cache: LoadCodeCache | None,
         save_code_cache: SaveCodeCache | None,
         read_code: ReadCode | None = None,
+        read_code_now: ReadCodeNow | None = None,
     ) -> None:
         self._limits = limits
-        self.late = LateCode(read_code, clock)
+        self.late = LateCode(read_code, clock, read_code_now)
         self._counts = counts
         self._clock = clock
         self._frames = LoadFrames(load_code_cache, limits)
         self._save_code_cache = save_code_cache
+        self.wishes = CodeWishes(clock, are_kept=save_code_cache is not None)
         self.tenants = TenantUsages(TenantCaps(limits.tenant_calls, limits.tenant_loaded))
         self.offences = Offences(quarantine_seconds=limits.quarantine_seconds, blocked_seconds=limits.blocked_seconds)
         self.versions = LoadedVersions()
@@ -79,6 +82,7 @@ class Loader:
         for attempts_left in (2, 1, 0):
             loaded = self.versions.get(version)
             if loaded is None:
+                await self.late.ready(version)
                 await self.group_of(version).ready(QUEUE_SECONDS)
                 loaded = self.versions.get(version) or self.load_now(version)
             isolate = loaded.isolates[0]
@@ -93,8 +97,8 @@ class Loader:
                     raise
                 continue
             if self._save_code_cache is not None:
-                self.want_code(isolate)  # again after the first response, when V8 has compiled more functions
-                isolate.session.ask_code(isolate)
+                self.wishes.ask_soon(isolate)
+                self.wishes.want(isolate)
             return report
         raise AssertionError("unreachable")
 
@@ -104,6 +108,7 @@ class Loader:
         has_room = self.versions.isolates < self._limits.max_loaded and tenant.loaded < tenant.caps.loaded
         if version in self.versions or not group.is_open or not has_room:
             return False
+        await self.late.ready(version)
         waiter: asyncio.Future[LoadReport] = asyncio.get_running_loop().create_future()
         self.load(version, group).isolates[0].waiters.append(waiter)
         await waiter
@@ -113,7 +118,10 @@ class Loader:
         """Make the LOAD frame of a version before its first call. False if enough are ready. May raise LoadFailed."""
         shared = self.groups.shared
         await shared.ready(QUEUE_SECONDS)
-        return self._frames.prepare(version, shared.open_sessions()[0].maker)
+        if not self._frames.has_room:
+            return False
+        await self.late.ready(version)
+        return self._frames.prepare(version, shared.open_sessions()[0].maker, whole=self.late.whole(version))
 
     def recent(self) -> list[str]:
         """The ids of loaded workers, the most recently used first."""
@@ -171,13 +179,15 @@ class Loader:
         """Begin to load a version in an engine: the one given, or the one of its group with the least work."""
         session = session or group.open_sessions()[0]
         tenant = self.tenants.of(version.tenant)
+        whole = self.late.whole(version)
         if version.has_code:
-            payload, cached = self._frames.get(version, session.maker)
+            payload, cached = self._frames.get(version, session.maker, whole)
         else:  # rarely loaded: neither its frame nor a code cache is kept
-            payload, cached = pack_load(self.late.whole(version), (), self._limits, self._frames.facts), True
+            payload, cached = pack_load(whole, (), self._limits, self._frames.facts), True
         isolate = session.load(version, tenant, payload, self._clock())
+        isolate.modules = len(whole.modules)
         if not cached:
-            self.want_code(isolate)
+            self.wishes.want(isolate)
         self._counts.loads += 1
         return self.versions.add(version, tenant, group, isolate)
 
@@ -225,6 +235,7 @@ class Loader:
             self.unload(isolate)
 
     def unload(self, isolate: Isolate) -> None:
+        self.wishes.before_unload(isolate)
         self.versions.drop(isolate)
         isolate.session.unload(isolate)
 
@@ -282,16 +293,13 @@ class Loader:
         self._counts.evictions += len(gone)
         return len(gone)
 
-    def want_code(self, isolate: Isolate) -> None:
-        isolate.wants_code = isolate.watched = True
-
     # --- what engines report ---
 
     def on_loaded(self, isolate: Isolate, report: LoadReport) -> None:
         if report.cache_rejected:
             log.warning("V8 rejected the code cache of %s; it will be made again", isolate.version.id)
             self._frames.forget(isolate.version)
-            self.want_code(isolate)
+            self.wishes.want(isolate)
         loaded = self.versions.get(isolate.version)
         if loaded is not None:
             for other in list(loaded.isolates):
@@ -303,20 +311,18 @@ class Loader:
     def on_code(self, isolate: Isolate, cache: CodeCache) -> None:
         if self._save_code_cache is None or not any(cache):
             return
+        version = isolate.version
         try:
-            self._save_code_cache(isolate.version, isolate.session.maker, cache)
+            if not self.late.is_here(version):
+                return  # it is made again after the next load
+            whole = self.late.whole(version)
+            self._save_code_cache(whole, isolate.session.maker, cache)
         except Exception:
             log.exception("keeping the code cache of %s failed", isolate.version.id)
             return
-        self._frames.forget(isolate.version)
-        if isolate.version in self.versions and not isolate.draining:
-            self._frames.prepare(isolate.version, isolate.session.maker, cache)
-
-    def ask_code(self, isolate: Isolate) -> None:
-        """Ask for the code cache after the first call: V8 has compiled the functions that are used."""
-        isolate.wants_code = False
-        if self._save_code_cache is not None and isolate.version.has_code:
-            isolate.session.ask_code(isolate)
+        self._frames.forget(version)
+        if version in self.versions and not isolate.draining:
+            self._frames.prepare(version, isolate.session.maker, cache, whole)
 
     # --- periodic work ---
 

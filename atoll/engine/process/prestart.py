@@ -1,7 +1,7 @@
-"""How engines are started, and an engine that is started before there is a node to use it.
+"""How engines are started, and engines that are started before there is a node to use them.
 
 An engine needs some 150 ms until it says HELLO, and the node waits for it. A command that will run a node in any case
-starts the first engine before it imports the rest: `atoll dev` does.
+starts its engines before it imports the rest: `atoll dev` and `atoll serve` do.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 
 from atoll.config import Settings
 from atoll.engine.link.ledger import Ledger
@@ -23,6 +26,7 @@ from atoll.engine.process.engine_process import (
     Snapshot,
     ensure_snapshot,
     find_files,
+    snapshot_path,
 )
 from atoll.engine.process.memory import engine_bytes
 from atoll.errors import StartError
@@ -123,3 +127,42 @@ class PrestartedEngine:
     def close(self) -> None:
         while (launched := self.take()) is not None:
             launched.abandon()
+
+
+class FirstEngines:
+    """The first engines of a node, started in a thread; `result` is the future of them. The node's supervisor takes
+    them over; `close` ends the others."""
+
+    def __init__(self, start: Callable[[], PrestartedEngine | None]) -> None:
+        self._start = start
+        self.result: Future[PrestartedEngine | None] = Future()
+        self._thread = Thread(target=self._run, name="first engines")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.result.set_result(self._start())
+        except BaseException as error:
+            self.result.set_exception(error)
+
+    def __enter__(self) -> FirstEngines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End those that no supervisor has taken over. Blocks until they are started."""
+        self._thread.join()
+        if self.result.exception() is None and (engines := self.result.result()) is not None:
+            engines.close()
+
+
+def start_stored(settings: Settings) -> PrestartedEngine | None:
+    """Start the engines of a node that has run on its data folder before. None if the snapshot has to be made: that
+    writes into the folder, which another node may have locked."""
+    options = engine_options(settings)
+    files = options.files or find_files()
+    if not snapshot_path(files, settings.data).exists():
+        return None
+    return PrestartedEngine(engine_command(options, isolates=settings.max_loaded), settings.engines)

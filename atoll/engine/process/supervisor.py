@@ -24,7 +24,7 @@ from atoll.engine.loaded.engine_session import EngineSession
 from atoll.engine.pool import Pool
 from atoll.engine.process import sandbox
 from atoll.engine.process.engine_process import EngineCommand, EngineProcess, Launched
-from atoll.engine.process.prestart import EngineOptions, PrestartedEngine, engine_command
+from atoll.engine.process.prestart import EngineOptions, FirstEngines, PrestartedEngine, engine_command
 from atoll.engine.process.recycling import RecycleLimits, Recycler
 from atoll.errors import EngineError, StartError
 
@@ -53,11 +53,12 @@ class Supervisor:
         *,
         recycling: RecycleLimits | None = None,
         heartbeat_seconds: float = 1.0,
-        prestarted: PrestartedEngine | None = None,
+        first: FirstEngines | None = None,
     ) -> None:
         self._pool = pool
         self._options = options
-        self._prestarted = prestarted  # the first engine, if it is started already; used once
+        self._first = first  # engines that are started already
+        self._prestarted: PrestartedEngine | None = None
         self._recycle_limits = recycling or RecycleLimits()
         self.recycler = Recycler(pool, self._recycle_limits, time.monotonic)
         self._heartbeat_seconds = heartbeat_seconds
@@ -99,6 +100,8 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start every engine and wait until all have said HELLO. StartError if one cannot."""
+        if self._first is not None:
+            self._prestarted = await asyncio.wrap_future(self._first.result)
         if self._prestarted is not None:
             self._command = self._prestarted.command
         else:

@@ -79,7 +79,7 @@ def test_an_instance_is_steered(node: Atoll) -> None:
     assert ask(node, "POST", f"{one}/resume").status == 200
     assert ended(node, "c1")["output"] == [1]
     assert "finite state" in ask(node, "POST", f"{one}/terminate").text
-    assert ask(node, "POST", f"{one}/restart").status == 200
+    assert ask(node, "POST", f"{one}/restart", {}).status == 200
     assert ask(node, "POST", f"{one}/terminate").json["status"] == "terminated"
     listed = ask(node, "GET", "/api-flow/instances?status=terminated").json["instances"]
     assert [each["id"] for each in listed] == ["c1"] and listed[0]["expires_at"] is not None

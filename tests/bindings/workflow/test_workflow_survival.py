@@ -74,23 +74,23 @@ def test_no_finished_step_runs_again_after_kills_of_engines_and_of_the_node(new_
 
 def test_a_deploy_lets_running_instances_go_on_with_the_new_version(atoll: Atoll) -> None:
     bindings = [
-        {"type": "workflow", "name": "FLOW", "workflow": "updated"},
+        {"type": "workflow", "name": "FLOW", "workflow": "flow-updated"},
         {"type": "durable_object", "name": "COUNTER", "class_name": "Counter"},
     ]
-    facts = {"bindings": bindings, "workflows": [{"name": "updated", "class_name": "Flow"}]}
-    deploy(atoll, "updated", TESTS, **facts)
-    start(atoll, "updated", "waits", "d1")
-    start(atoll, "updated", "gated", "d2")
-    until(atoll, "updated", "d1", "waiting")
-    atoll.wait_until(lambda: counts(atoll, "updated", "d2").get("two") == 1, 30)
+    facts = {"bindings": bindings, "workflows": [{"name": "flow-updated", "class_name": "Flow"}]}
+    deploy(atoll, "flow-updated", TESTS, **facts)
+    start(atoll, "flow-updated", "waits", "d1")
+    start(atoll, "flow-updated", "gated", "d2")
+    until(atoll, "flow-updated", "d1", "waiting")
+    atoll.wait_until(lambda: counts(atoll, "flow-updated", "d2").get("two") == 1, 30)
     changed = {**TESTS, "waits": TESTS["waits"].replace("came.payload", "[VERSION, came.payload]")}
-    deploy(atoll, "updated", TESTS, script=source(changed).replace("VERSION = 1", "VERSION = 2"), **facts)
-    run(atoll, "updated", 'await (await FLOW.get("d1")).sendEvent({ type: "go", payload: 7 });')
-    assert until(atoll, "updated", "d1", "complete")["output"] == [2, 7]
-    open_gate(atoll, "updated", "d2", "two")
-    assert until(atoll, "updated", "d2", "complete")["output"] == 2
-    assert counts(atoll, "updated", "d1") == {"one": 1, "two": 1}
-    assert counts(atoll, "updated", "d2")["one"] == 1
+    deploy(atoll, "flow-updated", TESTS, script=source(changed).replace("VERSION = 1", "VERSION = 2"), **facts)
+    run(atoll, "flow-updated", 'await (await FLOW.get("d1")).sendEvent({ type: "go", payload: 7 });')
+    assert until(atoll, "flow-updated", "d1", "complete")["output"] == [2, 7]
+    open_gate(atoll, "flow-updated", "d2", "two")
+    assert until(atoll, "flow-updated", "d2", "complete")["output"] == 2
+    assert counts(atoll, "flow-updated", "d1") == {"one": 1, "two": 1}
+    assert counts(atoll, "flow-updated", "d2")["one"] == 1
 
 
 def test_a_step_that_uses_up_the_memory_fails_and_the_instance_with_it(new_atoll: Callable[..., Atoll]) -> None:

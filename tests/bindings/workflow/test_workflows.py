@@ -208,8 +208,8 @@ def test_a_long_workflow_runs_in_several_passes(node: Atoll) -> None:
 
 
 def test_a_workflow_has_a_limit_of_steps(atoll: Atoll) -> None:
-    deploy(atoll, "limited", TESTS, workflows=[{"name": "limited", "class_name": "Flow", "steps": 5}],
-           bindings=[{"type": "workflow", "name": "FLOW", "workflow": "limited"}, {"type": "durable_object", "name": "COUNTER", "class_name": "Counter"}])  # fmt: skip
-    start(atoll, "limited", "unlimited", "l1")
+    deploy(atoll, "flow-limited", TESTS, workflows=[{"name": "flow-limited", "class_name": "Flow", "steps": 5}],
+           bindings=[{"type": "workflow", "name": "FLOW", "workflow": "flow-limited"}, {"type": "durable_object", "name": "COUNTER", "class_name": "Counter"}])  # fmt: skip
+    start(atoll, "flow-limited", "unlimited", "l1")
     message = "The limit of 5 steps has been reached. This limit can be changed in your worker configuration."
-    assert until(atoll, "limited", "l1", "errored")["error"] == {"name": "WorkflowFatalError", "message": message}
+    assert until(atoll, "flow-limited", "l1", "errored")["error"] == {"name": "WorkflowFatalError", "message": message}

@@ -123,7 +123,10 @@ declare class FetchEvent extends ExtendableEvent {
   passThroughOnException(): void;
 }
 
-interface ScheduledEvent extends ExtendableEvent, ScheduledController {}
+declare class ScheduledEvent extends ExtendableEvent {}
+interface ScheduledEvent extends ScheduledController {}
+declare class TailEvent extends ExtendableEvent {}
+declare class TraceEvent extends ExtendableEvent {}
 
 interface WorkerEvents extends Record<string, Event> {
   fetch: FetchEvent;
@@ -259,7 +262,7 @@ declare module "cloudflare:workers" {
     /** Rejects with a WorkflowTimeoutError if no event comes in time: within 24 hours, unless `timeout` says otherwise. */
     waitForEvent<Payload>(name: string, options: { type: string; timeout?: StepDuration }): Promise<WorkflowStepEvent<Payload>>;
   }
-  /** The code of a workflow. Export a class that extends it, and name it in `workflows` of the config. */
+  /** The code of a workflow. Export a class that extends it, and name it in the config. */
   export abstract class WorkflowEntrypoint<Env = unknown, Params = unknown> {
     protected ctx: any;
     protected env: Env;
