@@ -34,7 +34,6 @@ class Counters:
             deploys=dict,
             logs=lambda: (0, 0),
             connections=lambda: 0,
-            version="",
             storage=lambda: self.storage,
         )
         self.alerts = NodeAlerts(Meter(), sources, clock=lambda: self.now)
