@@ -301,13 +301,12 @@ class Node:
         return self.router
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
-        settings = self.settings
         self.logs.want_lines = self._want_lines
         return Pool(
             broker,
             self._record,
             skim=self._skim,
-            limits=pool_limits(settings),
+            limits=pool_limits(self.settings),
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
             holdings=self.holdings,
