@@ -74,7 +74,7 @@ bench: setup
 
 # Install the runtimes that `make bench` compares with, into build/peers
 bench-peers: $(VENV)/.made
-	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4
+	$(NPM) install --prefix build/peers --ignore-scripts --no-audit --no-fund --loglevel=error workerd@1 miniflare@4 wrangler@4 deno@2 bun@1
 
 # WPT=/path/to/a/checkout uses that checkout; otherwise the tests are fetched. UNDER="streams url" [PEER=workerd] runs some folders,
 # lists each test and does not write the page.

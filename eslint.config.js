@@ -53,7 +53,7 @@ export default [
           "AbortController", "AbortSignal", "Blob", "DOMException", "FormData", "Headers", "Response", "TextDecoder", "TextDecoderStream", "TextEncoder", "URL",
           "URLSearchParams", "addEventListener", "atob", "clearInterval", "clearTimeout", "crypto", "document", "fetch", "getComputedStyle", "history",
           "isSecureContext", "localStorage", "location", "matchMedia", "navigator", "performance", "queueMicrotask",
-          "removeEventListener", "requestAnimationFrame", "sessionStorage", "setInterval", "setTimeout", "Event", "ResizeObserver", "window",
+          "removeEventListener", "requestAnimationFrame", "sessionStorage", "setInterval", "setTimeout", "Event", "ResizeObserver", "CSS", "Highlight", "Range", "window",
         ].map((name) => [name, "readonly"]),
       ),
     },

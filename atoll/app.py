@@ -63,6 +63,8 @@ from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
 from atoll.logs import Invocation
 from atoll.manifests.every import trigger_kinds
+from atoll.observe.alerts import NodeAlerts
+from atoll.observe.engine_overview import EngineOverview
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
 from atoll.observe.processes import uses_of
@@ -203,7 +205,7 @@ class Node:
         undo, settings, cluster = self._undo, self.settings, self.storage.cluster
         if cluster is not None:
             await cluster.join(self.vault)
-        await self.objects.start(settings, self.owned)
+        await self.objects.start(settings, self.owned, cluster)
         await self.supervisor.start()
         undo.push_async_callback(self.supervisor.stop)
         self.owned.push_async_callback(self.deployer.close)
@@ -276,12 +278,11 @@ class Node:
         return "deploy a worker of that name"
 
     def _sources(self, broker: Broker) -> Sources:
-        pids = self.supervisor.engine_pids
         return Sources(
             pool=self.pool.stats,
             ops=broker.tallies,
             restarts=lambda: self.supervisor.restarts,
-            processes=lambda: uses_of({"node": os.getpid(), **pids(), **self.offload.pids()}),
+            processes=lambda: uses_of({"node": os.getpid(), **self.supervisor.engine_pids(), **self.offload.pids()}),
             workers=lambda: self.deployer.live,
             lag=lambda: self.lag,
             deploys=lambda: self.deployer.changes,
@@ -322,12 +323,10 @@ class Node:
         from atoll.control.endpoints.of_bindings import binding_routes
 
         settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
+        engines = EngineOverview(self.pool, self.supervisor, lambda: self.lag.in_ms())
+        alerts = NodeAlerts.begin(self.meter, self._sources(broker), self._undo)
         parts = ControlParts(
-            settings,
-            self.deployer,
-            store,
-            self.logs,
-            self.access,
+            *(settings, self.deployer, store, self.logs, self.access),
             Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
             is_control=self.router.is_control,
             stats=self.pool.stats,
@@ -338,8 +337,8 @@ class Node:
             refused=self.refused,
             cluster=cluster,
             more=[
-                *MetricsApi(self.meter, self._sources(broker), bindings.values(), self.state).routes(),
-                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster),
+                *MetricsApi(self.meter, alerts.sources, bindings.values(), self.state).routes(),
+                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster, engines, alerts),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -348,7 +347,9 @@ class Node:
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
         access = self.access.tenants, self.access.reserved
-        return Deployer(DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter))
+        return Deployer(
+            DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter, self.inner)
+        )
 
     def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
         return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
@@ -396,5 +397,6 @@ class Node:
 
     def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
         self.gate.set_tenant(tenant.name, tenant.egress)
+        self.site.suspend(tenant.name, is_suspended=bool(tenant.quotas.suspended))
         self.pool.set_caps(tenant.name, caps_of(tenant.quotas, self.pool.loader.tenants.usual))
         bound_stores(bindings.values(), self.settings, tenant)

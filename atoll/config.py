@@ -93,13 +93,17 @@ class Settings:
     )
     only_node: str = setting(
         "off",
-        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Durable"
-        " Objects.",
+        "Whether this node is the only one on its PostgreSQL: on allows what cannot be shared yet, such as Workflows.",
         words=("on", "off"),
     )
     node_name: str = setting("", "Name of this node among others.", shown="its address")
     node_address: str = setting(
         "", "Address, host:port, at which a load balancer reaches this node.", shown="host and port"
+    )
+    node_link: str = setting(
+        "",
+        "Address, host:port, at which this node listens for the others; the port 0 is any free one.",
+        shown="host, port 0",
     )
     metrics_workers: int = setting(
         200, "Number of workers with their own series in /metrics; all others share one.", high=10_000
@@ -138,6 +142,13 @@ class Settings:
     asset_cache_bytes: int = setting(64 * MB, "Memory for small static assets that were requested recently.")
 
     # Engines
+    processes: int = setting(
+        1,
+        "Number of equal node processes that share the port, on nodes with PostgreSQL; each has a port of its own after"
+        " it, and its part of the engines.",
+        low=1,
+        high=64,
+    )
     engines: int = setting(
         len(os.sched_getaffinity(0)),
         "Number of engine processes.",

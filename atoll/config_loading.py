@@ -93,12 +93,23 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
 
 def _check_store(settings: Settings) -> None:
     if settings.store == "sqlite":
-        for name in ("node_name", "node_address"):
+        for name in ("node_name", "node_address", "node_link"):
             if getattr(settings, name):
                 raise StartError(f"{name} is for nodes that share a PostgreSQL", "set store too, or leave it out", name)
+        if settings.processes > 1:
+            raise StartError(
+                "several processes must share a PostgreSQL: SQLite is the file of one process",
+                "set store=postgresql://… too, or leave processes at 1; a single process has an engine for each core",
+                "processes",
+            )
         if settings.only_node == "on":
             raise StartError("only_node is for nodes with PostgreSQL", "set store too, or leave it out", "only_node")
     elif settings.store.split(":", 1)[0] not in ("postgresql", "postgres"):
         raise StartError(
             "store must be sqlite, or an address that begins with postgresql://", "see docs/guides/cluster.md", "store"
         )
+    if settings.processes > 1 and settings.only_node == "on":
+        raise StartError("only_node is on, but there are several processes", "leave out one of both", "processes")
+    if settings.processes > 1 and settings.https_port:
+        hint = "let an edge in front of the processes do HTTPS (docs/guides/https-and-proxies.md)"
+        raise StartError("several processes do not open https_port", hint, "https_port")

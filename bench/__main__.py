@@ -75,8 +75,9 @@ def main() -> int:
         "--seconds", type=int, default=Options.seconds, help="length of each round  [default: %(default)s]"
     )
     parser.add_argument("--rounds", type=int, default=Options.rounds, help="[default: %(default)s]")
+    parser.add_argument("--before", default="", metavar="ATOLL", help="the `atoll` command of an older installation")
     chosen = parser.parse_args()
-    options = Options(chosen.seconds, chosen.rounds)
+    options = Options(chosen.seconds, chosen.rounds, chosen.before)
     rows: list[Row] = []
     try:
         for name in chosen.names or BENCHES:

@@ -17,8 +17,8 @@ import apsw
 from bench.cold_start import Client, realistic_worker
 from bench.control import HELLO
 from bench.control import Client as ControlClient
+from bench.costs import cpu_seconds
 from bench.harness import Atoll, first_answer, pss_of
-from bench.many_workers import cpu_seconds
 from bench.report import Options, Row, main
 
 DEPLOYED = 5_000

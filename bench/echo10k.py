@@ -1,28 +1,30 @@
-"""Posts a 10 KB body and receives it back: requests per second at 32 connections.
+"""Posts bodies of 10 KB and receives them back. The bodies differ from request to request.
 
 The raw echo only parses the body and answers with a few bytes, which makes it an even higher bar here.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-from bench.harness import Atoll, peers, script
-from bench.load import side_by_side
+from bench.costs import compared
+from bench.harness import script
 from bench.report import Options, Row, main
 
 SIZE = 10 * 1024
-LUA = f'wrk.method = "POST"\nwrk.body = string.rep("x", {SIZE})\n'
+LUA = f"""
+local requests = {{}}
+init = function()
+  for n = 1, 64 do
+    local body = string.rep(string.char(97 + n % 26), {SIZE})
+    requests[n] = wrk.format("POST", "/" .. n, {{ Host = "echo.localhost" }}, body)
+  end
+end
+request = function() return requests[math.random(#requests)] end
+"""
 
 
 def run(options: Options) -> list[Row]:
-    workers = {"echo": script("echo")}
-    with ExitStack() as stack:
-        servers = [stack.enter_context(server) for server in (Atoll(workers), *peers(workers))]
-        for server in servers:
-            server.expect("echo", b"x" * SIZE, body=b"x" * SIZE)
-        loads = side_by_side(servers, "echo", connections=32, seconds=options.seconds, rounds=options.rounds, lua=LUA)
-    return [Row("echo of 10 KB, 32 connections", "req/s", {name: load.rate for name, load in loads.items()})]
+    body = b"x" * SIZE
+    return compared("POST of 10 KB and back", "echo", script("echo"), body, options, body=body, lua=LUA, goal_us=45)
 
 
 if __name__ == "__main__":

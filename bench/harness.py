@@ -19,7 +19,8 @@ from typing import Any, Self
 from tests.running import children
 
 HERE = Path(__file__).resolve().parent
-WORKERD = HERE.parent / "build/peers/node_modules/@cloudflare/workerd-linux-64/bin/workerd"
+PEERS = HERE.parent / "build/peers/node_modules"
+WORKERD = PEERS / "@cloudflare/workerd-linux-64/bin/workerd"
 START_SECONDS = 60.0
 
 
@@ -185,14 +186,20 @@ class Atoll(Server):
     """`atoll serve` with its own data folder; workers are deployed over its HTTP API."""
 
     name = "atoll"
+    program = str(Path(sys.executable).parent / "atoll")
 
     def __init__(self, workers: Mapping[str, str], **settings: float) -> None:
         super().__init__(workers)
         self.settings = settings
 
+    def older(self, program: str) -> Self:
+        """Makes this the older installation whose `atoll` command is given."""
+        self.name, self.program = "before", program
+        return self
+
     def command(self) -> list[str]:
         data = str(Path(self.folder.name) / "data")
-        return [str(Path(sys.executable).parent / "atoll"), "serve", "--port", str(self.port), "--data", data]
+        return [self.program, "serve", "--port", str(self.port), "--data", data]
 
     def environment(self) -> dict[str, str]:
         # An installed Atoll has its bytecode on disk: without it a start takes twice as long.
@@ -312,6 +319,51 @@ class Workerd(Server):
     @staticmethod
     def socket(name: str, port: int, service: str) -> str:
         return f'(name = "{name}", address = "127.0.0.1:{port}", http = (), service = "{service}")'
+
+
+class ScriptServer(Server):
+    """A runtime that serves one worker by a few lines of its own."""
+
+    programs: tuple[str, ...] = ()  # where npm may have put it
+    code = ""
+
+    @classmethod
+    def program(cls) -> Path | None:
+        return next((found for path in cls.programs for found in PEERS.glob(path)), None)
+
+    def command(self) -> list[str]:
+        [(name, source)] = self.workers.items()
+        folder = Path(self.folder.name)
+        (folder / f"{name}.mjs").write_text(source)
+        (folder / "serve.mjs").write_text(f'import worker from "./{name}.mjs";\n{self.code % self.port}\n')
+        return [str(self.program()), "run", *self.arguments(), str(folder / "serve.mjs")]
+
+    def arguments(self) -> list[str]:
+        return []
+
+
+class Deno(ScriptServer):
+    name = "deno"
+    programs = ("@deno/linux-*/deno",)
+    code = 'Deno.serve({ hostname: "127.0.0.1", port: %d }, (request) => worker.fetch(request));'
+
+    def arguments(self) -> list[str]:
+        return ["--allow-net", "--no-lock", "--no-config"]
+
+
+class Bun(ScriptServer):
+    name = "bun"
+    programs = ("@oven/bun-linux-*/bin/bun",)
+    code = 'Bun.serve({ hostname: "127.0.0.1", port: %d, fetch: (request) => worker.fetch(request) });'
+
+
+def runtimes(workers: Mapping[str, str]) -> Iterable[Server]:
+    """Each runtime that `make bench-peers` has installed, with one worker."""
+    if WORKERD.exists():
+        yield Workerd(workers)
+    for kind in (Deno, Bun):
+        if kind.program() is not None:
+            yield kind(workers)
 
 
 def peers(workers: Mapping[str, str], *, routed: bool = False) -> Iterable[Server]:

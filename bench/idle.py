@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 import time
 
+from bench.costs import cpu_seconds
 from bench.harness import Atoll, first_answer, pss_of, rss_of
 from bench.load import wrk
-from bench.many_workers import cpu_seconds, varied_requests
+from bench.many_workers import varied_requests
 from bench.mixed import expect_all, named_workers
 from bench.report import Options, Row, main
 

@@ -21,6 +21,7 @@ class Load:
     """The result of one run of wrk."""
 
     rate: float  # requests per second
+    requests: int
     p50_ms: float
     p99_ms: float
     bytes_per_second: float
@@ -66,10 +67,12 @@ def parsed(text: str) -> Load:
     size = re.search(r"Transfer/sec:\s+([\d.]+)([KMG]?B)", text)
     if rate is None or size is None:
         raise BenchError(f"wrk printed no rate:\n{text}")
+    requests = re.search(r"(\d+) requests in ", text)
     socket_errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     return Load(
         rate=float(rate[1]),
+        requests=int(requests[1]) if requests else 0,
         p50_ms=percentile(text, 50),
         p99_ms=percentile(text, 99),
         bytes_per_second=float(size[1]) * SIZES[size[2]],
@@ -111,6 +114,7 @@ def side_by_side(
 def median(loads: Sequence[Load]) -> Load:
     return Load(
         rate=statistics.median(load.rate for load in loads),
+        requests=sum(load.requests for load in loads),
         p50_ms=statistics.median(load.p50_ms for load in loads),
         p99_ms=statistics.median(load.p99_ms for load in loads),
         bytes_per_second=statistics.median(load.bytes_per_second for load in loads),

@@ -24,6 +24,7 @@ class Options:
 
     seconds: int = 4
     rounds: int = 3
+    before: str = ""  # the `atoll` command of an older installation, measured beside this one where a benchmark can
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Row:
 
     what: str
     unit: str
-    values: Mapping[str, float]  # by server: atoll, and raw and workerd if they took part
+    values: Mapping[str, float]  # by server: atoll, and those of SERVERS that took part
     bar: str = ""
     met: bool | None = None
 
@@ -52,20 +53,28 @@ def ratio(values: Mapping[str, float], other: str) -> str:
     return f"{values['atoll'] / values[other]:.2f} x" if values.get(other) else "-"
 
 
-def cells(row: Row) -> list[str]:
-    verdict = {True: "yes", False: "**no**", None: ""}[row.met]
-    values = [number(row.values.get(server)) for server in ("atoll", "raw", "workerd")]
-    ratios = [ratio(row.values, other) for other in ("raw", "workerd")]
-    return [row.what, row.unit, *values, *ratios, row.bar, verdict]
+# The columns, in order. Those of the optional servers are there if one of them took part.
+SERVERS = {"before": "before", "atoll": "atoll", "raw": "raw echo", "workerd": "workerd", "deno": "deno", "bun": "bun"}
+OPTIONAL = ("before", "deno", "bun")
 
 
-HEAD = ["what", "unit", "atoll", "raw echo", "workerd", "atoll / raw", "atoll / workerd", "bar", "met"]
+def lines_of(rows: Sequence[Row]) -> list[list[str]]:
+    shown = [name for name in SERVERS if name not in OPTIONAL or any(name in row.values for row in rows)]
+    others = [name for name in shown if name != "atoll"]
+    titles = [*(SERVERS[name] for name in shown), *(f"atoll / {name}" for name in others)]
+    lines = [["what", "unit", *titles, "bar", "met"]]
+    for row in rows:
+        verdict = {True: "yes", False: "**no**", None: ""}[row.met]
+        values = [number(row.values.get(name)) for name in shown]
+        ratios = [ratio(row.values, other) for other in others]
+        lines.append([row.what, row.unit, *values, *ratios, row.bar, verdict])
+    return lines
 
 
 def table(rows: Sequence[Row]) -> str:
     """A Markdown table whose columns also line up on a screen."""
-    lines = [HEAD, *[cells(row) for row in rows]]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
+    lines = lines_of(rows)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     padded = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     ]
@@ -118,8 +127,9 @@ def main(bench: Bench) -> None:
     parser = argparse.ArgumentParser(description=sys.modules[bench.__module__].__doc__)
     parser.add_argument("--seconds", type=int, default=Options.seconds)
     parser.add_argument("--rounds", type=int, default=Options.rounds)
+    parser.add_argument("--before", default="", metavar="ATOLL", help="the `atoll` command of an older installation")
     options = parser.parse_args()
     try:
-        print(table(bench(Options(options.seconds, options.rounds))))
+        print(table(bench(Options(options.seconds, options.rounds, options.before))))
     except BenchError as error:
         sys.exit(f"error: {error}")

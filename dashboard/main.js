@@ -6,6 +6,7 @@ import { html } from "./core/html.js";
 import { Link, route } from "./core/router.js";
 import { known, session } from "./core/session.js";
 import { Shell } from "./parts/shell.js";
+import { lazy } from "./parts/lazy.js";
 import { Empty } from "./parts/states.js";
 import { applyTheme, theme } from "./parts/theme.js";
 import { Data } from "./views/data.js";
@@ -14,7 +15,11 @@ import { code, Login } from "./views/login.js";
 import { RoutesMap } from "./views/routes.js";
 import { Worker } from "./views/worker.js";
 
-const VIEWS = { "": Home, workers: Worker, data: Data, routes: RoutesMap };
+// Fetched when they are opened
+const Manage = lazy(() => import("./manage/view.js"), "View");
+const Playground = lazy(() => import("./playground/view.js"), "View");
+
+const VIEWS = { "": Home, workers: Worker, data: Data, routes: RoutesMap, playground: Playground, manage: Manage };
 
 /** A mistake in a view: said on the page, and never an empty one. */
 class Fallback extends Component {

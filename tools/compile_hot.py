@@ -45,6 +45,7 @@ HOT = (
     "engine/loaded/engine_session.py",
     "engine/calls/call.py",
     "engine/calls/call_table.py",
+    "engine/calls/remote_port.py",
     "engine/calls/inside_caller.py",
     "engine/calls/inside.py",
     "engine/calls/waiting_bodies.py",

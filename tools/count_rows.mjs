@@ -1,7 +1,10 @@
-// Makes SQLite count the rows that a statement reads and writes: `node tools/count_rows.mjs sqlite3.c OUT`.
+// Makes SQLite count the rows that a statement reads and writes, and end when it is told to: `node tools/count_rows.mjs sqlite3.c OUT`.
 //
 // SQLite's own counters of a statement leave out rows found by a key, and rows of indexes. Two more counters are added to
 // those of sqlite3_stmt_status(), and a line to each instruction of the virtual machine that reads or writes a row.
+// json_patch() takes time by the square of its documents, and SQLite asks its progress handler between instructions only. A line
+// asks it there as well.
+//
 // A place that is not found, or found twice, is an error: another release of SQLite then needs another look.
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -45,4 +48,9 @@ for (const [instruction, after, line, before = ""] of PLACES) {
   if (start < 0 || end < 0 || body.split(after + before).length !== 2) fail(instruction);
   insert(after, start + body.indexOf(after + before), line);
 }
+const merge = code.search(/^static int jsonMergePatch\(\n/m);
+const behindKey = "if( iPCursor>iPEnd ) return JSON_MERGE_BADPATCH;\n";
+const place = merge < 0 ? -1 : code.indexOf(behindKey, merge);
+if (place < 0 || code.split(behindKey).length !== 2) fail("jsonMergePatch");
+insert(behindKey, place, "if( pTarget->db->xProgress && pTarget->db->xProgress(pTarget->db->pProgressArg) ) return JSON_MERGE_OOM;\n");
 writeFileSync(to, code);

@@ -22,7 +22,7 @@ from atoll.observe import series
 from atoll.observe.meter import CPU_BOUNDS, WALL_BOUNDS
 from atoll.observe.series_points import StepCounts
 from tests.browser import BROWSERS, Tab
-from tests.dashboard.shop import WORKERS, deploy, fill_stores
+from tests.dashboard.shop import LOADS, WORKERS, deploy, deploy_for_others, fill_stores
 from tests.debian import require
 from tests.running import Atoll
 
@@ -46,8 +46,24 @@ PAGES = {
     "backlogs": "/data/queues",
     "backlog": "/data/queues/mails",
     "cached": "/data/cache",
+    "workflows": "/data/workflows",
+    "errors": "/workers/shop/errors",
+    "playground": "/playground",
+    "node": "/manage/node",
+    "tenants": "/manage/tenants",
+    "tenant": "/manage/tenants/acme",
+    "health": "/manage/health",
+    "tokens": "/manage/tokens",
+    "audit": "/manage/audit",
 }
-SHOWN = {"home": "light", "overview": "dark", "versions": "light", "d1": "light"}  # the pictures of the documents
+SHOWN = {
+    "home": "light",
+    "overview": "dark",
+    "versions": "light",
+    "d1": "light",
+    "node": "light",
+    "playground": "dark",
+}  # the pictures of the documents
 
 
 def main() -> None:
@@ -63,7 +79,7 @@ def main() -> None:
                     for width in (320, 768, 1440):
                         take(tab, node, path, theme, width, options.out / f"{page}-{theme}-{width}.png", whole=True)
             elif page in SHOWN:
-                take(tab, node, path, SHOWN[page], 1280, options.out / f"dashboard-{page}.png")
+                take(tab, node, path, SHOWN[page], 1280, options.out / f"dashboard-{page}.png", whole=page == "node")
 
 
 @contextmanager
@@ -81,6 +97,7 @@ def example_node(folder: Path) -> Iterator[Atoll]:
     node.start()
     try:
         ids = deploy(node)
+        deploy_for_others(node)
         fill_stores(node)
         node.stop()
         fill(folder / "data" / series.SERIES_FILE, ids)
@@ -140,6 +157,10 @@ def take(tab: Tab, node: Atoll, path: str, theme: str, width: int, out: Path, *,
     tab.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     if path == PAGES["d1"]:
         change_a_cell(tab)
+    if path == PAGES["playground"]:
+        run_a_draft(tab)
+    if path == PAGES["node"]:
+        make_calls(tab, node)
     if whole:
         tall = tab.run("document.documentElement.scrollHeight")
         tab.send("Emulation.setDeviceMetricsOverride", **{**size, "height": min(int(tall), 4_000)})
@@ -157,6 +178,20 @@ def change_a_cell(tab: Tab) -> None:
     tab.run("document.querySelector('dialog button.primary').click()")
     tab.wait_until("Boolean(document.querySelector('.is-changed')) && !document.querySelector('dialog')")
     tab.run("document.activeElement.blur()")
+
+
+def run_a_draft(tab: Tab) -> None:
+    tab.run("[...document.querySelectorAll('button')].find((each) => each.innerText === 'Run').click()")
+    tab.wait_until("Boolean(document.querySelector('.ran .meters'))")
+    tab.run("document.activeElement.blur()")
+
+
+def make_calls(tab: Tab, node: Atoll) -> None:
+    """Until the map has every tenant, with rates."""
+    bars = "[...document.querySelectorAll('#main tbody tr')].filter((row) => / %/.test(row.innerText)).length"
+    while not tab.run(f"{bars} >= 3 && document.querySelectorAll('.cell').length > 8"):
+        for name in (*WORKERS, *LOADS):
+            node.get(name)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ const LAZY = [
   /^node\/(?!modules\.js|globals\.js)\w+\.js$/,
   /^(console_format|console_table)\.js$/,
   /^crypto\/(?!(crypto|errors|idl|key|registry|subtle)\.js)\w+\.js$/,
-  /^dom\/(broadcast_channel|cloned_errors|message_event|message_port|observable\w*|progress_event)\.js$/,
+  /^dom\/(broadcast_channel|cloned_errors|message_event|message_port|observable\w*|progress_event|trigger_events)\.js$/,
   /^email\/\w+\.js$/,
   /^encoding\/(bytes_text|labels|text_streams)\.js$/,
   /^fetch\/(content_coding|event_source|event_stream|integrity)\.js$/,
@@ -29,7 +29,7 @@ const LAZY = [
   /^rpc\/\w+\.js$/,
   /^workflow\/\w+\.js$/,
   /^worker\/(cloudflare_global|cloudflare_workers|tracing|fixed_flags\.gen|parcel|platform_parts|socket_port|thrown)\.js$/,
-  /^(performance_entries|performance_observer|precise_sum|url\/(pattern\w*|ascii_hosts))\.js$/,
+  /^(performance_entries|performance_node|performance_observer|precise_sum|url\/(pattern\w*|ascii_hosts))\.js$/,
 ];
 
 // Workers have what readable-stream polyfills for browsers: it uses ours.

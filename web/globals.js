@@ -167,6 +167,7 @@ function exposeEvents(scope) {
   // https://w3c.github.io/ServiceWorker/#extendableevent-interface
   exposeInterface(scope, "ExtendableEvent", ExtendableEvent);
   exposeInterface(scope, "FetchEvent", FetchEvent);
+  for (const name of ["ScheduledEvent", "TailEvent", "TraceEvent"]) exposeLazily(name, () => lazy("dom/trigger_events.js")[name]);
 }
 
 let hasTimerObjects = false;
@@ -272,6 +273,7 @@ export function installGlobals(scope) {
   exposeLazily("PerformanceEntry", () => lazy("performance_entries.js").PerformanceEntry);
   exposeLazily("PerformanceMark", () => lazy("performance_entries.js").PerformanceMark);
   exposeLazily("PerformanceMeasure", () => lazy("performance_entries.js").PerformanceMeasure);
+  exposeLazily("PerformanceResourceTiming", () => lazy("performance_node.js").PerformanceResourceTiming);
   exposeLazily("PerformanceObserver", () => lazy("performance_observer.js").PerformanceObserver);
   exposeLazily("PerformanceObserverEntryList", () => lazy("performance_observer.js").PerformanceObserverEntryList);
 

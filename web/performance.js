@@ -64,6 +64,32 @@ export class Performance extends EventTarget {
     toUnsigned(maxSize, 32);
   }
 
+  // Members of Node, which Cloudflare has too: a worker learns nothing about its event loop, so all numbers are 0.
+  // https://nodejs.org/api/perf_hooks.html#class-performance
+  get eventCounts() {
+    this.#brand;
+    return lazy("performance_node.js").eventCounts;
+  }
+
+  get nodeTiming() {
+    this.#brand;
+    return lazy("performance_node.js").nodeTiming;
+  }
+
+  eventLoopUtilization() {
+    this.#brand;
+    return { idle: 0, active: 0, utilization: 0 };
+  }
+
+  markResourceTiming() {
+    this.#brand;
+  }
+
+  timerify(fn) {
+    this.#brand;
+    return fn;
+  }
+
   /** https://w3c.github.io/performance-timeline/#getentries-method */
   getEntries() {
     this.#brand;

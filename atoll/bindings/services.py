@@ -46,6 +46,7 @@ class ObjectTarget(NamedTuple):
     name: str | None = None  # if it was reached by name
     path: tuple[str, ...] = ()  # the names of the method, if it is called by one
     facet: FacetTarget | None = None
+    is_local: bool = False  # what is sent to it cannot go to another node
 
 
 class ServiceWay(NamedTuple):
@@ -245,6 +246,11 @@ class Services(Struct, frozen=True):
     objects: Objects | None = None  # None: the node has no engines
     passes: Passes = field(default_factory=Passes)
     cluster: Cluster | None = None  # the nodes that this one shares a PostgreSQL with; None: it is by itself
+
+    @property
+    def shares_objects(self) -> bool:
+        """Whether other nodes run the same Durable Objects. A node that is the only one has them on its disk."""
+        return self.cluster is not None and not self.cluster.is_alone
 
     def place_of(self, file: str) -> Path | Database:
         """Where a binding has the tables of its own: a file, or the database that nodes share (`shared_file` of its

@@ -1,8 +1,7 @@
 """Configurations of load balancers in front of several nodes, over plain HTTP; TLS and what guards the control host are
 in deploy/, whose files are for one node.
 
-tests/cluster runs what is printed for nginx in front of three nodes, and lets HAProxy check what is printed for it.
-Those for Traefik and Caddy were never run.
+tests/cluster/test_edges_of_nodes.py runs what is printed, with the real programs in front of three nodes.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ backend nodes
 {servers}
 """
 TRAEFIK = """\
-# Made by `atoll edge traefik`, for its file provider. Traefik cannot hash by host: isolates of a worker are loaded on
-# every node.
+# Made by `atoll edge traefik`, for its file provider. Needs Traefik 3.7. Traefik cannot hash by host: isolates of a
+# worker are loaded on every node.
 http:
   routers:
     atoll:
@@ -77,6 +76,7 @@ http:
     atoll-retry:
       retry:
         attempts: 3
+        status: ["502", "503"]  # also of a node that was lost after it had the request; never for POST and PATCH
   services:
     atoll:
       loadBalancer:
@@ -95,6 +95,7 @@ CADDY = """\
         lb_policy header Host
         lb_retries 3
         lb_retry_match method GET HEAD
+        fail_duration 2s  # else a request is repeated at the node that has just failed
         health_uri /readyz
         health_headers {{
             Host localhost
@@ -112,7 +113,9 @@ def nginx(addresses: Sequence[str], port: int) -> str:
 
 
 def haproxy(addresses: Sequence[str], port: int) -> str:
-    lines = [f"    server node{number} {address} check inter 2s fall 1" for number, address in enumerate(addresses, 1)]
+    lines = [
+        f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)
+    ]
     return HAPROXY.format(servers="\n".join(lines), port=port)
 
 

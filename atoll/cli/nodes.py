@@ -14,7 +14,7 @@ from atoll.cli.talk import done, echo, fail, show_json, show_table
 if TYPE_CHECKING:
     from atoll.cli.client import Client
 
-COLUMNS = ("name", "address", "state", "behind", "release", "started")
+COLUMNS = ("name", "address", "state", "change", "behind", "release", "started")
 
 
 @click.group(invoke_without_command=True)
@@ -74,10 +74,7 @@ def drain(client: Client, name: str, as_json: bool) -> None:
 
 
 def _show(found: list[dict[str, Any]]) -> None:
-    rows = [
-        (node["name"], node["address"], node["state"], str(node["behind"]), node["release"], node["started_at"])
-        for node in found
-    ]
+    rows = [(*(str(node[name]) for name in COLUMNS[:-1]), node["started_at"]) for node in found]
     show_table(COLUMNS, rows, "no nodes")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -65,10 +66,23 @@ def serve(config: Path | None, example: bool, as_json: bool, replace: bool, **fl
         given = {name: value for name, value in flags.items() if value is not None}
         settings, origins = load_with_origins(config, os.environ, given)
         how = HowToRun(as_json, replace, lambda: load_with_origins(config, os.environ, given))
+        if settings.processes > 1:
+            run_processes(settings, replace)
         run(settings, origins, [EXAMPLE] if example else [], how)
     except StartError as error:
         place = f" ({origins[error.setting]})" if error.setting in origins else ""
         raise Failed(f"{error}{place}", error.hint) from None
+
+
+def run_processes(settings: Settings, replaces: bool) -> None:
+    """Does not return."""
+    from atoll.cli.processes import serve_processes
+
+    if replaces:
+        raise StartError(
+            "--replace does not work with several processes", "stop them, one machine after the other, and start them"
+        )
+    sys.exit(serve_processes(settings, sys.argv[1:]))
 
 
 class HowToRun(NamedTuple):

@@ -35,6 +35,7 @@ class Proves(Protocol):
 
     def seal(self, value: str, tenant: str, worker_id: str, name: str) -> bytes: ...
     def open(self, sealed: bytes, tenant: str, worker_id: str, name: str) -> str: ...
+    def derive(self, purpose: str) -> bytes: ...
 
 
 class Cluster:
@@ -54,6 +55,7 @@ class Cluster:
         self._tables: list[str] = []  # kinds of bindings with tables in PostgreSQL
         self._everything = 0  # the number of the feed up to which this node has everything
         self.is_cut_off = False
+        self.link_key = b""  # of the links between nodes; set by `join`
 
     async def open(self, tables: Mapping[str, Traversable], files: Mapping[str, Traversable]) -> None:
         """Connect, migrate, and open the shared databases. `tables` are the migrations of bindings with tables in
@@ -89,6 +91,7 @@ class Cluster:
     async def join(self, vault: Proves) -> None:
         """Raises StartError."""
         await self.prove(vault)
+        self.link_key = vault.derive("link between nodes")
         shared = {name: database.schema for name, database in self.files.databases.items()}
         self.members.schemas = shared | {f"tables of {kind}": 1 for kind in self._tables}
         await self.members.join(self.session, self._everything)

@@ -15,7 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from atoll.clock import seconds_up
 from atoll.errors import StartError
+from atoll.postgres.ownership import Lease
 from atoll.postgres.pool import Postgres
 
 LEASE_SECONDS = 6.0
@@ -67,11 +69,12 @@ class Membership:
         self.schemas: dict[str, int] = {}  # of each shared database, the migrations that this node knows
         self.state = NodeState.STARTING
         self.head = 0  # of the feed, at the last renewal
-        self.renewed = 0.0  # when the last renewal was sent, by time.monotonic
+        self.lease = Lease(LEASE_SECONDS)  # by `seconds_up`
         self.ahead_ms = 0  # how far the database's clock is ahead of this machine's
 
     async def join(self, session: str, seen: int) -> None:
         """Add the row. Raises StartError if this node and those that run cannot be together."""
+        sent = seconds_up()
         async with self._postgres.transaction() as connection:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
             sql = "SELECT name, address, alone FROM nodes WHERE expires > clock_timestamp() ORDER BY started"
@@ -81,7 +84,7 @@ class Membership:
             values = session, self.name, self.address, self._release, *known, self._alone, self.state, seen
             await connection.execute(JOIN, *values, LEASE_SECONDS)
         self.session = session
-        self.renewed = time.monotonic()
+        self.lease.renew(sent, seconds_up())
 
     def _refuse_beside(self, row: Any) -> None:
         if row["name"] == self.name:
@@ -102,11 +105,12 @@ class Membership:
 
     async def renew(self, seen: int) -> str | None:
         """Renew the lease; returns what an operator wants of this node. None: the lease had ended."""
-        sent = time.monotonic()
+        sent = seconds_up()
         row = await self._postgres.row(RENEW, self.session, self.state, seen, LEASE_SECONDS)
         if row is None:
             return None
-        self.renewed, self.head = sent, row["head"]
+        self.lease.renew(sent, seconds_up())
+        self.head = row["head"]
         self.ahead_ms = row["now"] - int(time.time() * 1000)
         wanted: str = row["wanted"]
         return wanted

@@ -30,6 +30,7 @@ from atoll.control.access.access import Access
 from atoll.control.cloudflare.api import CloudflareApi, CloudflareParts
 from atoll.control.cloudflare.callers import is_v4, no_v4_route
 from atoll.control.deploy.deployer import Deployer
+from atoll.control.deploy.playground import Playground
 from atoll.control.edge.boundary import Boundary, no_route
 from atoll.control.edge.openapi import OpenApi
 from atoll.control.endpoints.bundles import BundlesApi
@@ -39,6 +40,7 @@ from atoll.control.endpoints.errors import ErrorsApi
 from atoll.control.endpoints.hosts import HostsApi
 from atoll.control.endpoints.logs import LogsApi
 from atoll.control.endpoints.node import NodeApi
+from atoll.control.endpoints.playground import PlaygroundApi
 from atoll.control.endpoints.routes import RoutesApi
 from atoll.control.endpoints.secrets import SecretsApi
 from atoll.control.endpoints.series import SeriesApi
@@ -100,6 +102,7 @@ class ControlApi:
             *ErrorsApi(deployer.find, deployer.name_of, parts.logs).routes(),
             *SeriesApi(deployer, parts.series, self.url_of).routes(),
             *session.routes(),
+            *PlaygroundApi(Playground(deployer, parts.logs)).routes(),
             *DashboardApi(lambda request: session.shown(caller_of(request))).routes(),
             *parts.more,
         ]

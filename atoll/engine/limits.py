@@ -34,6 +34,7 @@ class TenantCaps(Struct, frozen=True):
     calls: int = 2000  # in flight, over all its workers
     loaded: int = 1000  # isolates
     own_engine: bool = False  # all its workers run in an engine process of its own
+    suspended: bool = False  # every call is refused
     calls_per_second: float | None = None
     cpu_seconds_per_minute: float | None = None
 

@@ -15,6 +15,8 @@ from atoll.engine.limits import TenantCaps
 from atoll.errors import Failure
 from atoll.wire.generated import ErrorCode
 
+SUSPENDED_SECONDS = 300  # after which a client may ask again: an operator must act first
+
 
 class TokenBucket:
     """Fills at `rate` per second, up to `most`."""
@@ -50,11 +52,14 @@ class TenantUsage:
         self._cpu = TokenBucket(per_minute / 60, per_minute) if per_minute is not None else None
         self._cpu_us_seen = self.cpu_us
         # Below this number of calls in flight a call is admitted without further checks (the fast path of the pool).
-        self.fast_calls = caps.calls if self._calls is None and self._cpu is None else 0
+        is_fast = self._calls is None and self._cpu is None and not caps.suspended
+        self.fast_calls = caps.calls if is_fast else 0
 
     def admit(self, now: float) -> Failure | None:
         """Admit one more call and count it; returns the failure if the tenant is at a limit."""
         cpu, calls = self._cpu, self._calls
+        if self.caps.suspended:
+            return _refusal("this tenant is suspended", SUSPENDED_SECONDS)
         if self.in_flight >= self.caps.calls:
             return _refusal(f"{self.caps.calls} calls of this tenant are under way already")
         if cpu is not None:
@@ -91,7 +96,10 @@ class TenantUsages:
         """Set the caps of one tenant; None restores those of the node's settings."""
         self.of(name).set_caps(caps or self.usual)
 
+    def active(self) -> list[TenantUsage]:
+        """The tenants with calls or isolates."""
+        return [tenant for tenant in self._by_name.values() if tenant.in_flight or tenant.loaded]
+
     def busiest(self, count: int) -> list[TenantUsage]:
         """The tenants with the most calls in flight, for the pool report."""
-        active = [tenant for tenant in self._by_name.values() if tenant.in_flight or tenant.loaded]
-        return sorted(active, key=lambda tenant: (-tenant.in_flight, -tenant.loaded, tenant.name))[:count]
+        return sorted(self.active(), key=lambda tenant: (-tenant.in_flight, -tenant.loaded, tenant.name))[:count]

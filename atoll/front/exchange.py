@@ -30,7 +30,7 @@ from atoll.front.http1 import (
 )
 from atoll.front.kernel_send import KernelSend
 from atoll.front.pages import error_page
-from atoll.front.shared import PoolCall, Shared
+from atoll.front.shared import MAX_WAITING_BYTES, PoolCall, Shared
 from atoll.holdings import SMALL_WINDOW
 from atoll.wire.generated import INLINE_BODY, WINDOW, ErrorCode
 from atoll.workers import Version
@@ -245,14 +245,19 @@ class ClientExchange:
             assert download is not None
             if self.left >= 0 and not self.counts(chunk, ended):
                 return
-            self.write_body(chunk, ended)
-            if ended:
-                self.state = OVER
-                self.connection.finish(self.keeps)
-            elif download.owed + len(chunk) > 2 * WINDOW:
+            size = len(chunk)
+            if not ended and download.owed + download.waiting + size > 2 * WINDOW:
                 self.break_off("the engine sent more body than it was granted")
+            elif not ended and size > MAX_WAITING_BYTES:
+                pieces = [b"%x\r\n" % size, chunk, b"\r\n"] if self.is_chunked else [chunk]
+                self.shared.send_part(self.connection, pieces, size, download)
             else:
-                download.sent(len(chunk))
+                self.write_body(chunk, ended)
+                if ended:
+                    self.state = OVER
+                    self.connection.finish(self.keeps)
+                else:
+                    download.sent(size)
         elif self.state == MUTED:
             self.state = OVER if ended else MUTED
             self.mute(len(chunk))

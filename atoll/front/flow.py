@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from atoll.holdings import Holdings
 from atoll.wire.generated import CHUNK, WINDOW
 
-# Smaller grants cost more than they gain.
+# Each grant wakes the engine, and smaller ones cost more than they gain. A tenant that holds much gets them in steps.
+GRANT_AT: Final = WINDOW // 2
 GRANT_STEP: Final = WINDOW // 4
 
 # Bytes of an unwanted body that are read and dropped to keep the connection alive.
@@ -164,18 +165,24 @@ class Messages:
 class ClientDownload:
     """A response body on its way to the client."""
 
-    __slots__ = ("call", "holdings", "is_paused", "owed", "tenant")
+    __slots__ = ("call", "holdings", "is_paused", "owed", "tenant", "waiting")
 
     def __init__(self, call: Granter, is_paused: bool, holdings: Holdings, tenant: str) -> None:
         self.call = call
         self.holdings = holdings
         self.tenant = tenant
         self.owed = 0  # bytes handed to the transport and not granted yet
+        self.waiting = 0  # bytes that the transport gets at the end of this turn (Shared.send_part)
         self.is_paused = is_paused
+
+    def written(self) -> None:
+        """The transport has what waited."""
+        waiting, self.waiting = self.waiting, 0
+        self.sent(waiting)
 
     def sent(self, amount: int) -> None:
         self.owed += amount
-        if not self.is_paused and self.owed >= GRANT_STEP:
+        if self.owed >= GRANT_AT and not self.is_paused:
             self.grant()
 
     def grant(self) -> None:
@@ -189,7 +196,7 @@ class ClientDownload:
     @property
     def expected(self) -> int:
         """Bytes that the worker may still send without being asked."""
-        return max(WINDOW - self.owed, 0)
+        return max(WINDOW - self.owed - self.waiting, 0)
 
     def pause(self) -> None:
         self.is_paused = True

@@ -48,18 +48,19 @@ class ReadyFile:
 class ReadyFiles:
     """`most` bounds the bytes of all responses; `base` is the base domain, for which assets may set no cookies."""
 
-    __slots__ = ("base", "count", "gone", "kept")
+    __slots__ = ("base", "count", "gone", "kept", "suspended")
 
     def __init__(self, most: int, count: CountAsset, base: str) -> None:
         self.count = count
         self.base = base
         self.kept: Shares[ReadyFile] = Shares(most)
+        self.suspended: set[str] = set()  # tenants, of which nothing is served
         self.gone: list[dict[bytes, ReadyFile]] = []  # of tables that no version has any more
 
     def find(self, version: Version, target: bytes, head: bytes, date: bytes) -> bytes | None:
         """The response to a GET, or None if it is not kept. `head` is the whole head of the request."""
         table = version.assets
-        if table is None:
+        if table is None or (self.suspended and version.tenant in self.suspended):
             return None
         home: dict[bytes, ReadyFile] = table.ready
         found = home.get(target[: target.index(b"?")] if QUERY in target else target)

@@ -16,6 +16,7 @@ from atoll.errors import Failure
 from atoll.front.bounds import Bounds
 from atoll.front.control import Control
 from atoll.front.endpoint import Endpoint
+from atoll.front.flow import ClientDownload
 from atoll.front.options import Explain, FrontOptions
 from atoll.front.pages import Detail
 from atoll.front.peer import Proxies
@@ -30,6 +31,7 @@ from atoll.workers import Version
 # Limits of what waits for the end of a turn. Larger writes go out at once, so that back-pressure sees them.
 MAX_WAITING: Final = 128
 MAX_WAITING_BYTES: Final = 8192
+MAX_PART_BYTES: Final = 256 << 10  # of parts of bodies: about what one read of an engine's socket brings
 
 
 class PoolCall(Protocol):
@@ -68,7 +70,8 @@ class LeavingConnection(Protocol):
 class Shared:
     __slots__ = (
         "base", "bounds", "connections", "control", "date", "detail", "explain", "farewell", "heir", "holdings",
-        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "pool", "proxies", "ready", "router",
+        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "part_bytes", "parts",
+        "pool", "proxies", "ready", "router",
         "site", "turns",
     )  # fmt: skip
 
@@ -91,6 +94,8 @@ class Shared:
         # of one turn of the event loop
         self.loop: asyncio.AbstractEventLoop | None = None  # set by the first `send`
         self.out: list[tuple[Endpoint, bytes]] = []
+        self.parts: list[ClientDownload] = []  # those whose parts are in `out`
+        self.part_bytes = 0
         self.turns = Turns()
         # the life of the server
         self.connections: set[OpenConnection] = set()
@@ -109,19 +114,53 @@ class Shared:
         """
         out = self.out
         if not out:
-            loop = self.loop
-            if loop is None:
-                loop = self.loop = asyncio.get_running_loop()
-            loop.call_soon(self.flush)
+            self.flush_later()
         out.append((connection, data))
         if len(data) > MAX_WAITING_BYTES or len(out) > MAX_WAITING:
             self.flush()
 
+    def send_part(self, connection: Endpoint, pieces: list[bytes], size: int, download: ClientDownload) -> None:
+        """Write a long part of a body at the end of this turn, in one write with other parts for the same client.
+
+        The pieces are not joined, which would copy them. `download` grants `size` bytes once they are written.
+        """
+        out = self.out
+        if not out:
+            self.flush_later()
+        for piece in pieces:
+            out.append((connection, piece))
+        download.waiting += size
+        self.parts.append(download)
+        self.part_bytes += size
+        if self.part_bytes > MAX_PART_BYTES:
+            self.flush()
+
+    def flush_later(self) -> None:
+        loop = self.loop
+        if loop is None:
+            loop = self.loop = asyncio.get_running_loop()
+        loop.call_soon(self.flush)
+
     def flush(self) -> None:
         out, self.out = self.out, []
+        if self.part_bytes:
+            self.flush_parts(out)
+            return
         for connection, data in out:
             if not connection.is_lost:
                 connection.transport.write(data)
+
+    def flush_parts(self, out: list[tuple[Endpoint, bytes]]) -> None:
+        self.part_bytes = 0
+        parts, self.parts = self.parts, []
+        pieces: dict[Endpoint, list[bytes]] = {}
+        for connection, data in out:
+            pieces.setdefault(connection, []).append(data)
+        for connection, mine in pieces.items():
+            if not connection.is_lost:
+                connection.transport.writelines(mine)
+        for download in parts:
+            download.written()
 
     def forget(self, connection: OpenConnection) -> None:
         self.connections.discard(connection)

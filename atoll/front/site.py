@@ -60,6 +60,7 @@ class Site:
         self._bring = bring
         self.late = LateFiles(read_files)
         self.ready = ReadyFiles(memory // 2, count, base)
+        self.suspended = self.ready.suspended
         self._small = SmallFiles(memory // 2)
         self._count = count
         self._threads = ThreadPoolExecutor(THREADS, "files")
@@ -67,6 +68,13 @@ class Site:
     def close(self) -> None:
         self.late.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def suspend(self, tenant: str, *, is_suspended: bool) -> None:
+        """Serve nothing of a tenant: its calls go to the pool, which refuses them."""
+        if is_suspended:
+            self.suspended.add(tenant)
+        else:
+            self.suspended.discard(tenant)
 
     def call(
         self,
@@ -81,7 +89,7 @@ class Site:
     ) -> Any:
         """Start a call. Never raises; failures go to `caller`, possibly before this returns."""
         table = version.assets
-        if table is None or event:
+        if table is None or event or (self.suspended and version.tenant in self.suspended):  # which the pool refuses
             return self._pool.call(version, head, body, ended, caller, event, hops, near)
         source = table.source
         if not source.is_here:

@@ -88,7 +88,9 @@ class Manifest(NamedTuple):
     site: Callable[[Any], Any] | None = None  # (the Binding) -> an ASGI application; it authenticates its callers
     # what it keeps on the disk of one node, in words: several nodes cannot have it yet, and refuse it ("": they can)
     one_node: str = ""
-    # (SQLite file, SQL that counts): what a data folder holds of that
+    # what a node by itself keeps on its disk although nodes share it, in words: `atoll migrate` does not move it
+    stays: str = ""
+    # (SQLite file, SQL that counts): what a data folder holds of either
     holds: tuple[str, str] = ("", "")
     moved: str = ""  # a module whose PART is what `atoll migrate` moves: MovedPart
     # its SQLite file, without `.db`, if it is small and nodes share it; its tables are in its folder `migrations`

@@ -90,6 +90,26 @@ class ObjectFiles:
         finally:
             os.close(fd)
 
+    def copy(self, key: ObjectKey, base: Base, into: int) -> None:
+        """Copy the file of an object to an empty one, and close that. Nobody writes to the object's meanwhile."""
+        path = self.path(key)
+        fd = -1
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            _check(fd, base, (), path)
+            at, end = 0, base.pages * PAGE
+            while at < end:
+                sent = os.sendfile(into, fd, at, end - at)
+                if not sent:
+                    raise ObjectDamaged(f"the file of this object ends at {at} of {end} bytes", str(path))
+                at += sent
+        except FileNotFoundError:
+            raise ObjectDamaged("the file of this object is missing", str(path)) from None
+        finally:
+            os.close(into)
+            if fd >= 0:
+                os.close(fd)
+
     def _open_to_write(self, path: Path, *, must_exist: bool) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC
         try:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from atoll.errors import StorageFailed
+from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
+from atoll.objects.copying import Copier
 from atoll.objects.durable import CLEAR_ALARM, COMMIT, DELETE, DELETE_NAMESPACE, Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.files import ObjectFiles
@@ -30,10 +32,8 @@ from atoll.objects.recovery import Recovery, recover
 from atoll.objects.replay import replay
 from atoll.objects.store import (
     DELETE_ALARM,
-    KEEP_ALARM,
     NO_ALARM,
     PAGE,
-    SET_ALARM,
     Alarm,
     Commit,
     Damaged,
@@ -51,10 +51,6 @@ from atoll.objects.table import ObjectState
 log = logging.getLogger("atoll.objects")
 
 FOLDER = "objects"
-MAX_PAGES = (10 << 30) // PAGE
-MAX_COMMIT = 8_192  # pages, as in the engine
-CROWDED = 64 << 20  # bytes of commits under way
-MAX_HELD = 256 << 20
 TOO_MUCH = "too many commits of objects wait for the disk of this node"
 NOBODY = ObjectKey("", "")
 BOUNDS = HistoryBounds()
@@ -84,6 +80,7 @@ class LocalObjects:
         self._journal = journal
         self._merger = Merger(data, self._table, index, files, journal, history)
         self.past = PointInTime(self._table, self._merger, history, files, self._trash, self._store)
+        self.copy = Copier(self._table, self._merger, history, files, self._trash, self._store).copy
         journal.on_full = self._merger.hurry
         self.on_merged: Callable[[ObjectKey, int], None] = lambda key, sequence: None
         self.on_alarms: Callable[[], None] = lambda: None
@@ -174,7 +171,7 @@ class LocalObjects:
         state = self._table.get(key)
         if state is None or not state.is_open:
             raise InvalidCommit("a commit of an object that is not open")
-        _check_commit(commit, state.queued, self._most_pages)
+        check_commit(commit, state.queued, self._most_pages)
         record = Record(COMMIT, key, commit.sequence, commit.pages, bytes(commit.numbers), commit.contents)
         record.alarm, record.alarm_ms = commit.alarm, commit.alarm_ms
         record.chain, record.done = state.chain, done
@@ -190,6 +187,9 @@ class LocalObjects:
     def merged(self, key: ObjectKey) -> int:
         state = self._table.get(key)
         return state.merged if state is not None else 0
+
+    async def merge(self, key: ObjectKey) -> None:
+        await self._merger.flush(self._table.state(key))
 
     @property
     def held(self) -> int:
@@ -287,6 +287,14 @@ class LocalObjects:
         found = await self._index.damaged()
         return [Damaged(NOBODY, self.lost), *found] if self.lost else found
 
+    @property
+    def is_empty(self) -> bool:
+        return self._table.is_empty and self.next_alarm() is None
+
+    @property
+    def shared(self) -> None:
+        return None
+
     # Inside
 
     def _refuse_if_lost(self) -> None:
@@ -340,21 +348,6 @@ class LocalObjects:
         for state in [state for state in self._table.dirty.values() if state.is_deleted]:
             await self._remove_file(state)
         await asyncio.to_thread(_empty, self._trash)
-
-
-def _check_commit(commit: Commit, queued: int, most_pages: int) -> None:
-    """The engine is not trusted."""
-    numbers = memoryview(commit.numbers)
-    if commit.sequence != queued + 1:
-        raise InvalidCommit(f"commit {commit.sequence} came after {queued}")
-    if not 0 <= commit.pages <= most_pages:
-        raise InvalidCommit(f"a commit to {commit.pages} pages, where {most_pages} are allowed")
-    if len(numbers) % 4 or len(commit.contents) != len(numbers) // 4 * PAGE or len(numbers) // 4 > MAX_COMMIT:
-        raise InvalidCommit(f"a commit with {len(numbers)} bytes of page numbers and {len(commit.contents)} of pages")
-    if numbers and not (min(each := numbers.cast("I")) > 0 and max(each) <= commit.pages):
-        raise InvalidCommit("a commit with a page number that is not in its database")
-    if commit.alarm not in (KEEP_ALARM, SET_ALARM, DELETE_ALARM) or (commit.alarm == SET_ALARM and commit.alarm_ms < 0):
-        raise InvalidCommit(f"a commit with the alarm {commit.alarm}, {commit.alarm_ms}")
 
 
 def _resolve(stored: asyncio.Future[None], error: Exception | None) -> None:

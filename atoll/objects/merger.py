@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -153,6 +153,18 @@ class Merger:
         async with self.turn:
             if state.pending and not state.is_deleted and not state.is_opening:
                 await self._step([state])
+
+    @asynccontextmanager
+    async def still(self, state: ObjectState) -> AsyncIterator[None]:
+        """While this is held, everything that was pending of an object is in its file, and nobody changes that.
+
+        The object is neither opened nor deleted meanwhile: see ObjectTable.alone_with. Keep it short: nothing else is
+        merged either.
+        """
+        async with self.turn:
+            if state.pending and not state.is_deleted:
+                await self._step([state])
+            yield
 
     async def open(self, state: ObjectState) -> int:
         """A descriptor to read an object from, with everything pending in its file."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from atoll.errors import StorageFailed
+from atoll.errors import StorageAway, StorageFailed
 
 PAGE = 4096
 KEEP_ALARM, SET_ALARM, DELETE_ALARM = 0, 1, 2  # what a commit does to the alarm, as in the frame COMMIT
@@ -72,6 +72,14 @@ class InvalidCommit(ValueError):
     """The engine sent a commit that breaks the rules: a gap in the sequence, a page number beyond the size."""
 
 
+class Elsewhere(StorageAway):
+    """Another node has this object, and runs."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__("another node has this Durable Object")
+        self.session = session
+
+
 class Past(Protocol):
     """Points in time of objects, as bookmarks (bookmarks.py). InvalidArgument if one is not known, or not any more."""
 
@@ -88,9 +96,32 @@ class Past(Protocol):
         """Restore an object now, if it was asked for. False if it is open."""
 
 
+class SharedStorage(Protocol):
+    """What a storage that nodes share has besides."""
+
+    on_lost: Callable[[], None]  # this node may not answer for any object that is open
+    is_wanted: Callable[[ObjectKey], bool]  # whether this node must keep an object although nothing of it is open
+
+    def holds(self) -> bool:
+        """Whether this node may answer for its objects now."""
+
+    def counts(self) -> dict[str, int]:
+        """What happened between nodes, for metrics."""
+
+    def moved(self, key: ObjectKey) -> None:
+        """Another node has an object: its alarm is delivered there."""
+
+    async def release(self, key: ObjectKey) -> bool:
+        """Let another node have an object that is not open here. False if it is."""
+
+
 class ObjectStorage(Protocol):
     @property
     def past(self) -> Past: ...
+
+    @property
+    def shared(self) -> SharedStorage | None:
+        """Itself, if other nodes may take objects of this one."""
 
     on_merged: Callable[[ObjectKey, int], None]  # commits of an open object up to this number are in its file
     on_alarms: Callable[[], None]  # the earliest alarm may have changed: look at next_alarm()
@@ -98,7 +129,8 @@ class ObjectStorage(Protocol):
     async def open(self, key: ObjectKey) -> Opened:
         """Wait for commits that are under way, put all that are durable into the file, and open it.
 
-        Raises ObjectDamaged if it cannot be trusted, StorageFailed if the disk does not work.
+        Raises ObjectDamaged if it cannot be trusted, Elsewhere if another node has it, StorageFailed if the disk or
+        the database does not work.
         """
 
     def close(self, key: ObjectKey) -> None:
@@ -123,6 +155,9 @@ class ObjectStorage(Protocol):
     def merged(self, key: ObjectKey) -> int:
         """Commits of an open object up to this number are in its file and may be read from there."""
 
+    async def merge(self, key: ObjectKey) -> None:
+        """Put what is durable of an object into its file now. Its engine then lets go of those pages."""
+
     def next_alarm(self) -> int | None:
         """When to ask for due alarms again, in ms."""
 
@@ -137,6 +172,9 @@ class ObjectStorage(Protocol):
 
     async def clear_alarm(self, alarm: Alarm) -> None:
         """Delete an alarm that was delivered, durably, unless a commit has changed it since."""
+
+    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+        """Copy what is durable of an object, which may be open, to one that is empty and not open. Not its alarm."""
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete everything that an object stored, and its alarm. It must not be open."""

@@ -145,6 +145,11 @@ class ObjectTable:
         if state.is_idle and self._states.get(state.key) is state:
             del self._states[state.key]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no object has stored anything."""
+        return not any(size.objects for size in self._sizes.values())
+
     def size(self, namespace: str) -> NamespaceSize:
         return self._sizes.get(namespace, NamespaceSize(0, 0))
 

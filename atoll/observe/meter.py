@@ -134,6 +134,12 @@ class Meter:
             self._others.merge(self._sum(worker_id))
             self._drop(worker_id)
 
+    def forget(self, worker_id: str) -> None:
+        """The worker is gone: its counts join those of others, and its place is free."""
+        if worker_id in self._of:
+            self._others.merge(self._sum(worker_id))
+            self._drop(worker_id)
+
     def _drop(self, worker_id: str) -> None:
         for tally in self._of.pop(worker_id):
             del self._tallies[tally.version]

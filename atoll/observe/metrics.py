@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,16 +18,14 @@ from prometheus_client.registry import Collector
 
 from atoll.engine.stats import PoolStats
 from atoll.observe.lag import LoopLag
-from atoll.observe.meter import STATUS_CLASSES, Meter, Tally
+from atoll.observe.meter import Meter
 from atoll.observe.processes import ProcessUse
 from atoll.observe.sources import Sources
 from atoll.observe.storage import StorageState
+from atoll.observe.worker_series import gauge_of, series_of
 from atoll.offload.pool import JobCounts
 from atoll.tallies import Histogram, OpTally
 from atoll.wire.generated import OUTCOME_NAMES, Outcome
-
-WORKER = ["tenant", "worker"]
-TALLIES_AT_ONCE = 5
 
 # Outcomes of calls that Atoll ended because of a limit.
 TERMINATIONS = (Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME)
@@ -73,25 +72,22 @@ class Metrics:
 
     async def text(self, families: Sequence[Metric] = ()) -> bytes:
         """`families` are those of bindings, made before, because that may wait for a disk."""
-        parts, family = [], ""
-        for metric in self.collect(families):
-            text = generate_latest(Some(metric))
-            if metric.name == family:  # its two header lines are already written
-                text = text.split(b"\n", 2)[2]
-            parts.append(text)
-            family = metric.name
+        workers = self._sources.workers()
+        parts = []
+        series = series_of(self._meter.tallies(workers.__contains__), self._meter.versions())
+        for part in chain(series, self._memory()):
+            parts.append(part)
+            await asyncio.sleep(0)
+        for metric in self._collect(len(workers), families):
+            parts.append(generate_latest(Some(metric)))
             await asyncio.sleep(0)
         return b"".join(parts)
 
-    def collect(self, families: Sequence[Metric]) -> Iterator[Metric]:
-        """Families in parts of about a millisecond each. Parts of one family follow each other."""
+    def _collect(self, workers: int, families: Sequence[Metric]) -> Iterator[Metric]:
+        """All families but those of worker_series.py."""
         sources = self._sources
-        workers = sources.workers()
-        yield from request_metrics(self._meter.tallies(workers.__contains__))
-        yield from version_metrics(self._meter.versions())
         yield from lag_metrics(sources.lag())
         yield from self._terminations()
-        yield from self._memory()
         yield from pool_metrics(sources.pool())
         yield from op_metrics(sources.ops())
         yield from process_metrics(sources.processes())
@@ -109,7 +105,7 @@ class Metrics:
         yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were dropped: see log_rate.", dropped)
         yield GaugeMetricFamily("atoll_log_listeners", "Open live streams of logs.", listeners)
         yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
-        yield GaugeMetricFamily("atoll_workers", "Deployed workers.", len(workers))
+        yield GaugeMetricFamily("atoll_workers", "Deployed workers.", workers)
         info = GaugeMetricFamily("atoll_info", "The version of Atoll.", labels=["version"])
         info.add_metric([sources.version], 1)
         yield info
@@ -118,20 +114,15 @@ class Metrics:
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
 
-    def _memory(self) -> Iterator[Metric]:
-        labels = ["tenant", "worker"]
+    def _memory(self) -> Iterator[bytes]:
         used: Counter[tuple[str, str]] = Counter()
         isolates: Counter[tuple[str, str]] = Counter()
         for version, size in self._sources.memory():
             names = self._meter.names(version)
             used[names] += size
             isolates[names] += 1
-        memory = GaugeMetricFamily("atoll_worker_memory_bytes", "Memory of a worker's isolates.", labels=labels)
-        counts = GaugeMetricFamily("atoll_worker_isolates", "Loaded isolates of a worker.", labels=labels)
-        for names in used:
-            memory.add_metric(names, used[names])
-            counts.add_metric(names, isolates[names])
-        yield from (memory, counts)
+        yield from gauge_of("atoll_worker_memory_bytes", "Memory of a worker's isolates.", used)
+        yield from gauge_of("atoll_worker_isolates", "Loaded isolates of a worker.", isolates)
 
 
 def storage_metrics(state: StorageState) -> Iterator[Metric]:
@@ -157,86 +148,6 @@ def job_metrics(counts: JobCounts) -> Iterator[Metric]:
     yield from (ended, seconds)
     yield GaugeMetricFamily("atoll_jobs_waiting", "Jobs in the queue.", counts.waiting)
     yield GaugeMetricFamily("atoll_job_processes", "Running job processes.", counts.processes)
-
-
-def request_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    for make in (_requests, _walls, _cpus, _subrequests, _assets, _asset_bytes, _rollbacks):
-        for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
-            yield make(tallies[first : first + TALLIES_AT_ONCE])
-
-
-def version_metrics(tallies: Sequence[Tally]) -> Iterator[Metric]:
-    labels = [*WORKER, "version", "outcome", "status"]
-    for first in range(0, max(len(tallies), 1), TALLIES_AT_ONCE):
-        family = CounterMetricFamily("atoll_version_requests", "Finished calls, by version.", labels=labels)
-        for tally in tallies[first : first + TALLIES_AT_ONCE]:
-            names = [tally.tenant, tally.worker, tally.version]
-            for outcome, status, count in _by_outcome(tally):
-                family.add_metric([*names, outcome, status], count)
-        yield family
-
-
-def _by_outcome(tally: Tally) -> Iterator[tuple[str, str, int]]:
-    for key, count in sorted(tally.counts.items()):
-        outcome, status = divmod(key, STATUS_CLASSES)
-        yield OUTCOME_NAMES[outcome], f"{status}xx", count
-
-
-def _requests(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_requests", "Finished calls.", labels=[*WORKER, "outcome", "status"])
-    for tally in tallies:
-        for outcome, status, count in _by_outcome(tally):
-            family.add_metric([tally.tenant, tally.worker, outcome, status], count)
-    return family
-
-
-def _walls(tallies: Sequence[Tally]) -> Metric:
-    family = HistogramMetricFamily(
-        "atoll_request_duration_seconds", "Time from the request to the end of the call.", labels=WORKER
-    )
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.wall))
-    return family
-
-
-def _cpus(tallies: Sequence[Tally]) -> Metric:
-    family = HistogramMetricFamily("atoll_request_cpu_seconds", "CPU time of a call.", labels=WORKER)
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], *_buckets(tally.cpu))
-    return family
-
-
-def _subrequests(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_subrequests", "Requests of calls to bindings and other servers.", labels=WORKER)
-    for tally in tallies:
-        family.add_metric([tally.tenant, tally.worker], tally.subrequests)
-    return family
-
-
-def _assets(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily(
-        "atoll_asset_requests", "Requests that static assets answered, without a worker.", labels=[*WORKER, "status"]
-    )
-    for tally in tallies:
-        for status, count in sorted(tally.asset_answers.items()):
-            family.add_metric([tally.tenant, tally.worker, f"{status}xx"], count)
-    return family
-
-
-def _asset_bytes(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_asset_bytes", "Bytes of static assets in responses.", labels=WORKER)
-    for tally in tallies:
-        if tally.sent_bytes:
-            family.add_metric([tally.tenant, tally.worker], tally.sent_bytes)
-    return family
-
-
-def _rollbacks(tallies: Sequence[Tally]) -> Metric:
-    family = CounterMetricFamily("atoll_automatic_rollbacks", "Rollbacks by the rule of a deployment.", labels=WORKER)
-    for tally in tallies:
-        if tally.rollbacks:
-            family.add_metric([tally.tenant, tally.worker], tally.rollbacks)
-    return family
 
 
 def lag_metrics(lag: LoopLag | None) -> Iterator[Metric]:

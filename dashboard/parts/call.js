@@ -1,4 +1,5 @@
 // One call as a line that opens: its request, console lines, exception and the limits it used.
+import { useState } from "preact/hooks";
 import { bytes, cut, ms, timeOfDay, time } from "../core/format.js";
 import { html } from "../core/html.js";
 import { Badge, Copy, Text } from "./pieces.js";
@@ -26,10 +27,11 @@ function pathOf(url) {
   }
 }
 
-export function Call({ entry, worker }) {
+export function Call({ entry, worker, open = false }) {
+  const [isOpen, setOpen] = useState(open); // what is inside is made when it is seen: a list has hundreds of calls
   const isFetch = entry.event === "fetch";
   const said = entry.exception?.message ?? entry.logs.at(-1)?.message ?? "";
-  return html`<details class=${`call ${isBad(entry) ? "is-bad" : ""}`}>
+  return html`<details class=${`call ${isBad(entry) ? "is-bad" : ""}`} open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
     <summary>
       <time class="mono" datetime=${entry.timestamp} title=${time(entry.timestamp)}>${timeOfDay(entry.timestamp)}</time>
       <span class="what">${isBad(entry) ? html`<${Badge} kind="bad">${entry.outcome === "ok" ? entry.status : entry.outcome}<//>` : html`<${Badge}>${isFetch ? entry.status : entry.event}<//>`}</span>
@@ -37,7 +39,7 @@ export function Call({ entry, worker }) {
       <span class="number soft">${ms(entry.wall_ms)}</span>
       <span class="said"><${Text} most=${200}>${said}<//></span>
     </summary>
-    <${Inside} entry=${entry} worker=${worker} />
+    ${isOpen && html`<${Inside} entry=${entry} worker=${worker} />`}
   </details>`;
 }
 

@@ -14,12 +14,16 @@ const PLACES = [
   { path: "", key: "h", name: "Workers", is: ["", "workers"] },
   { path: "/data", key: "d", name: "Data", is: ["data"] },
   { path: "/routes", key: "r", name: "Routes", is: ["routes"] },
+  { path: "/playground", key: "p", name: "Playground", is: ["playground"] },
+  { path: "/manage", key: "m", name: "Manage", is: ["manage"] },
 ];
 const KEYS = [
   ["/", "search workers and pages"],
   ["g h", "workers"],
   ["g d", "data"],
   ["g r", "routes"],
+  ["g p", "playground"],
+  ["g m", "what operators look after"],
   ["t", "light, dark or as the system"],
   ["?", "this list"],
   ["Esc", "close a window"],

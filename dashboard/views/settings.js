@@ -14,6 +14,7 @@ export function Settings({ worker, again }) {
     <${Routes} worker=${worker} />
     <${Crons} worker=${worker} />
     <${Limits} worker=${worker} />
+    <${Code} worker=${worker} />
     ${may("deploy") && html`<${End} worker=${worker} />`}`;
 }
 
@@ -108,6 +109,23 @@ function Limits({ worker }) {
       <div><dt>Isolation</dt><dd>${worker.isolation}</dd></div>
       <div><dt>Compatibility date</dt><dd>${worker.compatibility_date || "–"}</dd></div>
     </dl>
+  </section>`;
+}
+
+/** The modules of the version that has the traffic, the largest first. */
+function Code({ worker }) {
+  const path = at`/api/workers/${worker.name}/versions/${worker.version.id}`;
+  const query = useQuery((signal) => get(path, {}, { signal }), [path]);
+  return html`<section>
+    <h2>Code</h2>
+    <${Loaded} query=${query}>${({ modules, startup_time_ms: started }) => {
+      const whole = modules.reduce((sum, each) => sum + each.bytes, 0);
+      return html`<p class="soft">${bytes(whole)} in ${modules.length} ${modules.length === 1 ? "module" : "modules"}; it started in ${ms(started)}.</p>
+        <${More} rows=${[...modules].sort((a, b) => b.bytes - a.bytes)} size=${20}>${(some) => html`<div class="cards"><table>
+          <thead><tr><th scope="col">Module</th><th scope="col">Kind</th><th scope="col" class="number">Size</th><th scope="col">Source map</th></tr></thead>
+          <tbody>${some.map((each) => html`<tr key=${each.path}><th scope="row"><code><${Text}>${each.path}<//></code></th><td data-label="Kind">${each.kind}</td><td data-label="Size" class="number">${bytes(each.bytes)}</td><td data-label="Source map">${each.has_source_map ? "yes" : "no"}</td></tr>`)}</tbody>
+        </table></div>`}<//>`;
+    }}<//>
   </section>`;
 }
 

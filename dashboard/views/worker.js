@@ -6,6 +6,7 @@ import { Link, route, workerPath } from "../core/router.js";
 import { may } from "../core/session.js";
 import { Copy, Text } from "../parts/pieces.js";
 import { Empty, Loaded } from "../parts/states.js";
+import { Errors } from "./errors.js";
 import { Live } from "./live.js";
 import { Logs } from "./logs.js";
 import { Overview } from "./overview.js";
@@ -16,6 +17,7 @@ const TABS = [
   { id: "", name: "Overview", view: Overview, scope: "read" },
   { id: "versions", name: "Versions", view: Versions, scope: "read" },
   { id: "live", name: "Live", view: Live, scope: "logs" },
+  { id: "errors", name: "Errors", view: Errors, scope: "logs" },
   { id: "logs", name: "Logs", view: Logs, scope: "logs" },
   { id: "settings", name: "Settings", view: Settings, scope: "read" },
 ];

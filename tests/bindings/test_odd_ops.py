@@ -111,6 +111,7 @@ FIELDS = {
     },
     "rpc.send": {"m": '[[1, "c", 1, 0, ["name"], 0]]'},
     "rpc.receive": {},
+    "rpc.clone": {"name": '"a"', "to": '"b"'},
     "rpc.facet": {"name": '"a"', "reason": '"why"', "deletes": "true"},
     "rpc.reach": {"name": '"Named"', "method": '"m"', "pipes": "[]"},
     "service.call": {"method": '"m"', "pipes": "[]"},

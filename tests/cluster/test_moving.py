@@ -18,6 +18,7 @@ from atoll.cluster.moving.into_postgres import into_postgres
 from atoll.errors import StartError
 from atoll.manifests.every import moved_parts, tables
 from tests.assets.sites import deploy_site
+from tests.bindings.r2.test_r2_api import ask
 from tests.postgres_server import Place, fresh_database, opened_database
 from tests.running import Atoll
 
@@ -32,6 +33,8 @@ BINDINGS = [
     {"type": "queue", "name": "JOBS", "queue": "jobs"},
     {"type": "secrets_store_secret", "name": "SHARED", "store": "team", "secret": "word"},
 ]
+OBJECTS = {"small": b"s", "empty": b"", "large": bytes(range(256)) * 9_000}
+PART = b"p" * (5 << 20)
 SITE = {"/index.html": b"<h1>home</h1>" * 100, "/large.bin": bytes(range(256)) * 9_000}
 
 
@@ -57,6 +60,17 @@ def fill(node: Atoll) -> None:
     for number in range(5):
         assert node.request("POST", node.host("app"), f"/job{number}").status == 200
     deploy_site(node, "site", SITE)
+    assert node.control("POST", "/api/r2", {"name": "files"}).status == 201
+    for key, body in OBJECTS.items():
+        assert ask(node, "PUT", f"/files/objects/{key}", body).status == 200
+    begun = ask(node, "POST", "/files/uploads/parts", b"").json
+    part = ask(node, "PUT", f"/files/uploads/parts?part=1&upload_id={begun['upload_id']}", PART)
+    assert part.status == 200, part.text
+    (node.folder / "upload").write_text(json.dumps([begun["upload_id"], part.json["etag"]]))
+    assert node.control("POST", "/api/r2-credentials", {"name": "moved"}).status == 201
+    rule = {"id": "old", "prefix": "tmp/", "expire_days": 30}
+    assert ask(node, "POST", "/files/lifecycle", rule).status == 201
+    assert ask(node, "PUT", "/files/public").status == 200
 
 
 def check(node: Atoll) -> None:
@@ -69,6 +83,11 @@ def check(node: Atoll) -> None:
     assert packed.headers["content-encoding"] == "gzip"
     queue = node.control("GET", "/api/queues/jobs").json
     assert queue["delayed"] == 5, queue
+    for key, body in OBJECTS.items():
+        assert ask(node, "GET", f"/files/objects/{key}").body == body, key
+    assert [each["name"] for each in node.control("GET", "/api/r2-credentials").json["credentials"]] == ["moved"]
+    assert ask(node, "GET", "/files/lifecycle").json["rules"][0]["expire_days"] == 30
+    assert ask(node, "GET", "/files/public").json["public"]
     assert "acme" in [tenant["name"] for tenant in node.control("GET", "/api/tenants").json["tenants"]]
 
 
@@ -92,12 +111,16 @@ def filled(tmp_path: Path) -> Iterator[Path]:
 def tables_of(data: Path) -> dict[str, Any]:
     """All rows of the databases that move, without what belongs to one node or run."""
     found: dict[str, Any] = {}
-    for name in ("atoll", "kv", "queues", "crons", "secrets_stores", "hyperdrive", "mtls_certificates"):
+    for name in ("atoll", "kv", "queues", "crons", "secrets_stores", "hyperdrive", "mtls_certificates", "r2/index"):
         connection = apsw.Connection(str(data / f"{name}.db"))
         for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-            if table not in ("code_caches", "large_values", "queue_ids", "sqlite_sequence") and "stat" not in str(
-                table
-            ):
+            if table not in (
+                "code_caches",
+                "large_values",
+                "queue_ids",
+                "sqlite_sequence",
+                "bodies",
+            ) and "stat" not in str(table):
                 found[f"{name}.{table}"] = sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
         connection.close()
     return found
@@ -133,7 +156,17 @@ def test_a_folder_moves_into_postgresql_and_back_and_nothing_is_lost(
     assert "root key" in wrong.stderr and not (tmp_path / "back/data").exists()
     migrate("into-folder", f"--data={tmp_path}/back/data", f"--root-key={filled}/root-key", store=place.url)
     after = tables_of(tmp_path / "back/data")
-    for name in ("kv.entries", "kv.namespaces", "queues.queues", "atoll.workers", "atoll.tenants", "atoll.asset_files"):
+    for name in ("r2/index.buckets", "r2/index.usage", "r2/index.parts", "r2/index.public_buckets"):
+        assert after[name] == before[name], name
+    for name in (
+        "r2/index.objects",
+        "kv.entries",
+        "kv.namespaces",
+        "queues.queues",
+        "atoll.workers",
+        "atoll.tenants",
+        "atoll.asset_files",
+    ):
         assert len(after[name]) == len(before[name]), name
     assert len(after["queues.messages"]) == 6 and after["queues.messages"][:5] == before["queues.messages"]
     back = Atoll(tmp_path / "back", engines=1, spares=0)
@@ -142,6 +175,10 @@ def test_a_folder_moves_into_postgresql_and_back_and_nothing_is_lost(
         assert back.control("DELETE", "/api/queues/jobs/messages").status in (200, 204, 404, 405)
         assert back.get("app", "/c").text == "3000000swordfish"
         assert back.get("site", "/large.bin").body == SITE["/large.bin"]
+        upload_id, etag = json.loads((filled.parent / "upload").read_text())
+        parts = {"upload_id": upload_id, "parts": [{"part": 1, "etag": etag}]}
+        done = ask(back, "POST", "/files/complete/parts", parts)
+        assert done.status == 200 and ask(back, "GET", "/files/objects/parts").body == PART, done.text
     finally:
         assert back.stop() == 0
 
@@ -157,7 +194,7 @@ CREATE TRIGGER spoil BEFORE INSERT ON kv_entries FOR EACH ROW WHEN (NEW.size > 1
 
 
 async def test_a_row_that_differs_undoes_everything(filled: Path) -> None:
-    pool = await opened_database("kv", "queue", "cron", "email", "assets")
+    pool = await opened_database("kv", "queue", "cron", "email", "assets", "r2")
     async with pool.transaction() as connection:
         await connection.execute(SPOIL)  # one large entry changes on its way
     with pytest.raises(StartError, match="entries of KV: row"):

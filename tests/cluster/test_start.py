@@ -7,6 +7,8 @@ import os
 import secrets
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +21,9 @@ from atoll.bindings.queue.store import NewMessage, Settlement
 from atoll.cluster.nodes import Membership
 from atoll.errors import StartError
 from atoll.postgres.pool import Postgres
+from tests import databases
 from tests.databases import PASSWORD
+from tests.debian import require
 from tests.postgres_server import Place, fresh_database, opened_database
 from tests.running import COMMAND, Atoll, free_port
 
@@ -68,6 +72,39 @@ async def test_a_read_only_database_is_refused() -> None:
     place = await fresh_database()
     await run(place, f"ALTER DATABASE {place.database} SET default_transaction_read_only = on")
     assert "read-only" in await opening(place)
+
+
+@contextmanager
+def pooled(place: Place, *, passes: str) -> Iterator[Place]:
+    """The same database through a real PgBouncer. `passes`: parameters of a start that it lets through, and drops."""
+    program = require("pgbouncer", "pgbouncer", "/usr/sbin/pgbouncer")
+    with databases.server_folder("pgbouncer") as folder:
+        port = free_port()
+        server = f"host=127.0.0.1 port={place.port} dbname={place.database} user=ada password='{PASSWORD}'"
+        (folder / "pgbouncer.ini").write_text(
+            f"[databases]\n{place.database} = {server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            f"auth_type = any\npool_mode = transaction\nunix_socket_dir =\nlogfile = {folder}/log\n"
+            f"ignore_startup_parameters = {passes}\n"
+        )
+        databases.own(folder, "postgres")
+        with databases.running("postgres", program, str(folder / "pgbouncer.ini")):
+            databases.wait(port)
+            yield Place(f"postgresql://ada:x@127.0.0.1:{port}/{place.database}", port, place.database)
+
+
+@pytest.mark.parametrize("passes", ["extra_float_digits", "search_path,atoll.direct"])
+async def test_a_connection_pooler_in_between_is_found_and_named(passes: str) -> None:
+    with pooled(await fresh_database(), passes=passes) as place:
+        assert "connection pooler" in await opening(place)
+
+
+async def test_tables_of_a_newer_release_are_refused_and_not_changed(tmp_path: Path) -> None:
+    pool = await opened_database("r2")
+    await pool.run("UPDATE migrations SET number = 99, oldest = 99 WHERE part = 'r2'")
+    said = await asyncio.to_thread(say, tmp_path, pool._address)
+    assert "belongs to a newer Atoll (the tables of r2 need 99" in said
+    assert await pool.value("SELECT count(*) FROM nodes") == 0
+    await pool.close()
 
 
 async def test_a_folder_of_one_kind_of_node_is_not_used_by_the_other(tmp_path: Path) -> None:

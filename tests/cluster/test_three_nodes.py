@@ -12,15 +12,13 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.assets.sites import add_manifest, deploy_site, sha256, upload
 from tests.assets.sites import packed as packed_files
 from tests.cluster.conftest import Nodes
-from tests.debian import require
-from tests.nginx import require_nginx
-from tests.running import Answer, Atoll, free_port
+from tests.cluster.edges import ask, edge
+from tests.running import Answer, Atoll
 
 HELLO = 'export default { fetch() { return new Response("%s"); } }'
 KV = """export default { async fetch(request, env) {
@@ -205,14 +203,14 @@ def test_no_reader_sees_less_than_the_last_confirmed_value(nodes: Nodes) -> None
 
 def test_what_several_nodes_cannot_share_is_refused_with_a_reason(nodes: Nodes) -> None:
     script = "export class A {}; export default { fetch() {} }"
-    bindings = [{"type": "d1", "name": "DB", "database": "shop"}]
+    bindings = [{"type": "analytics_engine", "name": "EVENTS", "dataset": "shop"}]
     for node in nodes.all:
-        refused = node.control("POST", "/api/workers", {"name": "d1", "script": script, "bindings": bindings})
-        assert refused.status == 501 and "D1 databases" in refused.json["error"]["message"], refused.text
+        refused = node.control("POST", "/api/workers", {"name": "data", "script": script, "bindings": bindings})
+        assert refused.status == 501 and "Analytics Engine" in refused.json["error"]["message"], refused.text
         assert "--only-node on" in refused.json["error"]["hint"]
-        assert node.control("GET", "/api/d1").status == 501
+        assert node.control("GET", "/api/workflows").status == 501
         assert node.control("GET", "/api/backup").status == 501
-    assert [node.get("d1").status for node in nodes.all] == [404] * 3
+    assert [node.get("data").status for node in nodes.all] == [404] * 3
 
 
 def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, tmp_path: Path) -> None:
@@ -223,53 +221,10 @@ def test_nodes_are_listed_and_print_the_configuration_of_an_edge(nodes: Nodes, t
         asked = [nodes.all[0].command[0], *words, "--json", "--api", f"http://localhost:{nodes.all[0].port}"]
         listed = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
         assert [node["name"] for node in listed] == [node["name"] for node in found]
+        assert all(node["change"] > 0 for node in listed)
     command = [nodes.all[0].command[0], "edge", "haproxy", "--api", f"http://localhost:{nodes.all[0].port}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert all(f"127.0.0.1:{node.port} check" in printed for node in nodes.all)
-    (tmp_path / "haproxy.cfg").write_text(printed)
-    program = require("haproxy", "haproxy", "/usr/sbin/haproxy")
-    checked = subprocess.run([program, "-c", "-f", str(tmp_path / "haproxy.cfg")], capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
-
-
-@contextlib.contextmanager
-def edge(nodes: Nodes, folder: Path) -> Iterator[int]:
-    """The real nginx with what `atoll edge nginx` prints; the port it listens on."""
-    require_nginx()
-    port = free_port()
-    api = f"http://localhost:{nodes.all[0].port}"
-    command = [nodes.all[0].command[0], "edge", "nginx", "--port", str(port), "--api", api]
-    site = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{ worker_connections 1024; }}"
-        f" http {{ access_log off; {paths} {site} }}"
-    )
-    process = subprocess.Popen(["nginx", "-p", str(folder), "-c", f"{folder}/nginx.conf"])
-    try:
-        Atoll.wait_until(lambda: ask(port, "none.localhost").status > 0 if listens(port) else False)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def listens(port: int) -> bool:
-    with contextlib.suppress(OSError):
-        ask(port, "none.localhost")
-        return True
-    return False
-
-
-def ask(port: int, host: str, path: str = "/", method: str = "GET") -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, None, {"Host": host})
-        response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read(), response.reason)
-    finally:
-        connection.close()
 
 
 def test_behind_an_edge_a_node_that_is_killed_costs_no_request_and_no_message(nodes: Nodes, tmp_path: Path) -> None:
@@ -298,7 +253,7 @@ def test_behind_an_edge_a_node_that_is_killed_costs_no_request_and_no_message(no
                 if ask(port, "jobs.localhost", f"/?id={number}").text == "sent":
                     sent.append(number)
 
-    with edge(nodes, tmp_path) as port:
+    with edge("nginx", nodes, tmp_path) as port:
         threads = [threading.Thread(target=each, args=(port,)) for each in (load, load, send)]
         for thread in threads:
             thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.running import Atoll
@@ -42,6 +43,27 @@ def deploy(node: Atoll) -> dict[str, dict[str, Any]]:
     assert answer.status == 201, answer.text
     made["shop"] = node.control("GET", "/api/workers/shop").json
     return made
+
+
+LOADS = {
+    "portal": ("acme", 3_000_000, 60_000),
+    "reports": ("acme", 40_000, 200_000),
+    "forms": ("globex", 9_000, 120_000),
+    "feeds": ("globex", 200_000, 30_000),
+}
+BUSY = """const kept = Array.from({ length: SIZE }, (_, place) => ({ place }));
+export default { fetch() { let sum = kept.length; for (let i = 0; i < TURNS; i++) sum += i % 7; return new Response(String(sum)); } }"""
+
+
+def deploy_for_others(node: Atoll) -> None:
+    """Workers of two more tenants: how much CPU time and memory they take differs."""
+    for tenant, quotas in (("acme", {"workers": 3, "kv_keys": 10_000}), ("globex", {"workers": 20})):
+        assert node.control("POST", "/api/tenants", {"name": tenant, "quotas": quotas}).status == 201
+    for name, (tenant, turns, size) in LOADS.items():
+        script = BUSY.replace("SIZE", str(size)).replace("TURNS", str(turns))
+        headers = {"Content-Type": "application/json", "X-Atoll-Tenant": tenant}
+        body = json.dumps({"name": name, "script": script, "limits": {"cpu_ms": 500}})
+        assert node.request("POST", node.control_host, "/api/workers", body, headers).status == 201
 
 
 TEAS = ["sencha", "oolong", "assam", "rooibos", "genmaicha", "darjeeling", "pu-erh", "hibiscus", "lapsang", "chai"]

@@ -1,4 +1,4 @@
-"""The engine's wire decoder, fuzzed under AddressSanitizer: engine/fuzz/fuzz_wire.cc, built and run here."""
+"""The engine's wire decoder and its backlog, fuzzed under AddressSanitizer: engine/fuzz/, built and run here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,22 @@ FLAGS = [
 ]
 
 
-def test_the_decoder_of_the_engine_survives_random_input(tmp_path: Path) -> None:
-    program = tmp_path / "fuzz_wire"
-    source = ROOT / "engine" / "fuzz" / "fuzz_wire.cc"
+def fuzzed(folder: Path, name: str, rounds: int, *more: str) -> None:
+    program = folder / name
+    sources = [ROOT / "engine" / "fuzz" / f"{name}.cc", *(ROOT / "engine" / "src" / each for each in more)]
     compiler = os.environ.get("CXX", "g++")
-    subprocess.run([compiler, *FLAGS, f"-I{ROOT / 'engine' / 'src'}", str(source), "-o", str(program)], check=True)
+    include = f"-I{ROOT / 'engine' / 'src'}"
+    subprocess.run([compiler, *FLAGS, include, *map(str, sources), "-o", str(program)], check=True)
     seed = int.from_bytes(os.urandom(4), "little")
-    done = subprocess.run([str(program), "500", str(seed)], capture_output=True, text=True, timeout=120, check=False)
+    given = [str(program), str(rounds), str(seed)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-4000:]}"
-    assert "500 rounds survived" in done.stdout
+    assert f"{rounds} rounds survived" in done.stdout
+
+
+def test_the_decoder_of_the_engine_survives_random_input(tmp_path: Path) -> None:
+    fuzzed(tmp_path, "fuzz_wire", 500)
+
+
+def test_frames_leave_the_backlog_whole_and_in_order_whatever_the_socket_takes(tmp_path: Path) -> None:
+    fuzzed(tmp_path, "fuzz_backlog", 300, "link/backlog.cc")

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,8 +59,35 @@ export class Outer extends DurableObject {
       sync(() => facets.get("x".repeat(257), () => ({}))), sync(() => facets.get("x")), await thrown(() => facets.get("bad", () => ({ class: Child })).count(1)),
       await thrown(() => facets.get("bad2", () => { throw new RangeError("no class"); }).count(1)), await thrown(() => this.child(name).setsAlarm()),
       await thrown(() => this.child(name).nest(3)), await thrown(() => exports.Echo.echo(this.child(name))), await thrown(() => this.child(name).nothing()),
-      await thrown(() => this.child(name).fails()), sync(() => facets.clone("a", "b")),
+      await thrown(() => this.child(name).fails()), sync(() => facets.clone("a", "a")), sync(() => facets.clone("a")), sync(() => facets.clone("a", "")),
     ];
+  }
+  async cloned(from, to) {
+    const old = this.child(to);
+    await old.count(50);
+    await this.child(from).count(5);
+    await this.child(from).nest(1);
+    this.ctx.facets.clone(from, to);
+    const later = await this.child(from).count(1);
+    return [later, await this.child(to).count(0), await this.child(to).nest(1), await thrown(() => old.count(1)), this.starts];
+  }
+  emptied(from, to) { this.ctx.facets.clone(from, to); return this.child(to).count(1); }
+  async ordered() {
+    const { facets } = this.ctx;
+    await this.child("a").count(5);
+    facets.clone("a", "b");
+    facets.clone("b", "c");
+    facets.delete("b");
+    facets.delete("a");
+    facets.clone("b", "d");
+    return [await this.child("c").count(0), await this.child("d").count(1), await this.child("a").count(1)];
+  }
+  async failed(from, to) {
+    this.ctx.facets.clone(from, to);
+    const first = await thrown(() => this.child(to).count(1));
+    const second = await thrown(() => this.child(to).count(1));
+    this.ctx.facets.delete(to);
+    return [first, second, await this.child(to).count(1)];
   }
   reset() { this.ctx.abort("reset"); }
   whoami() { return this.ctx.id.toString(); }
@@ -158,9 +186,43 @@ def test_errors_of_facets(node: Atoll, name: str) -> None:
         "DataCloneError: Stubs pointing to Durable Object facets are not serializable.",
         'TypeError: The RPC receiver does not implement the method "nothing".',
         "SyntaxError: in the facet",
-        "Error: clone() of facets is not there yet.",
+        "TypeError: A facet cannot be cloned onto itself.",
+        found[10],
+        "TypeError: Facet name cannot be empty.",
     ]
-    assert found[1].startswith("TypeError")
+    assert found[1].startswith("TypeError") and found[10].startswith("TypeError")
+
+
+def test_a_clone_has_what_a_facet_and_those_within_stored(node: Atoll, name: str) -> None:
+    assert ask(node, name, "cloned", "a", "b") == [6, 5, 200, "Error: Facet was replaced by a clone.", ["b", "a", "b"]]
+    assert [ask(node, name, "count", each, 1) for each in ("a", "b")] == [7, 6]
+
+
+def test_a_clone_of_a_facet_that_never_was_is_empty(node: Atoll, name: str) -> None:
+    ask(node, name, "count", "b", 3)
+    assert ask(node, name, "emptied", "a", "b") == 1
+    assert ask(node, name, "count", "a", 1) == 1
+
+
+def test_clones_and_deletions_happen_in_the_order_of_their_calls(node: Atoll, name: str) -> None:
+    assert ask(node, name, "ordered") == [5, 1, 1]
+
+
+def test_a_facet_that_could_not_be_cloned_says_so_until_it_is_deleted(new_atoll: Callable[..., Atoll]) -> None:
+    node = new_atoll()
+    deploy(node)
+    ask(node, "x", "count", "a", 1)
+    assert ask(node, "x", "reset")["reset"]
+    node.stop()
+    (file,) = [
+        path
+        for path in (Path(node.settings["data"]) / "objects/files").rglob("*")
+        if path.is_file() and path.stat().st_size
+    ]
+    file.write_bytes(b"x" * file.stat().st_size)
+    node.start()
+    first, second, after = ask(node, "x", "failed", "a", "b")
+    assert "cannot be read" in first and (second, after) == (first, 1)
 
 
 def test_facets_end_with_their_object_and_keep_what_they_stored(node: Atoll, name: str) -> None:

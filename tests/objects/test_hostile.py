@@ -37,6 +37,11 @@ ATTACKS = {
         "PRAGMA recursive_triggers=ON; CREATE TABLE t (a); "
         "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO t VALUES (new.a + 1); END; INSERT INTO t VALUES (1)"
     ),
+    "two long documents merged": (
+        "SELECT length(json_patch(a, b)) FROM (SELECT '{' || group_concat(printf('\"a%06d\":1', i)) || '}' AS a, "
+        "'{' || group_concat(printf('\"b%06d\":1', i)) || '}' AS b FROM "
+        "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n))"
+    ),
     "a deep document": "SELECT json('" + "[" * 40_000 + "')",
 }
 

@@ -68,6 +68,16 @@ def test_calls_are_counted_by_worker_outcome_and_status() -> None:
     assert found["atoll_request_cpu_seconds_bucket", "local", "b", "0.00025"] == 1
 
 
+def test_labels_of_workers_are_escaped() -> None:
+    meter = Meter()
+    version = Version("v 1", "id of odd", 'say "a\\b"\nc', "local", (), "worker.js")
+    meter.record(Invocation(version, Outcome.OK, 200, 150, 2_000, 1.8e9, b""))
+    found = samples(meter, "odd", memory=lambda: [(version, 5)])
+    assert found["atoll_requests_total", "local", 'say "a\\b"\nc', "ok", "2xx"] == 1
+    assert found["atoll_version_requests_total", "local", 'say "a\\b"\nc', "v 1", "ok", "2xx"] == 1
+    assert found["atoll_worker_memory_bytes", "local", 'say "a\\b"\nc'] == 5
+
+
 def test_counters_of_other_rooms_are_shown() -> None:
     tally = OpTally()
     tally.times.add(300)

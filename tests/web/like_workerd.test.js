@@ -4,7 +4,66 @@ import { deepEqual, equal, ok, rejects, throws } from "./assert.js";
 
 const bytes = (text) => new TextEncoder().encode(text);
 
+const failure = async (action) => {
+  const error = await rejects(action());
+  return `${error.name}: ${error.message}`;
+};
+
 export const tests = {
+  "what the cache API of Cloudflare lacks says so": () => {
+    for (const name of ["add", "addAll", "keys", "matchAll"]) {
+      equal(throws(() => caches.default[name]("http://a/")).message, `Failed to execute '${name}' on 'Cache': the method is not implemented.`);
+    }
+    for (const name of ["delete", "has", "keys", "match"]) {
+      equal(throws(() => caches[name]("x")).message, `Failed to execute '${name}' on 'CacheStorage': the method is not implemented.`);
+    }
+  },
+  "performance has what Node has": () => {
+    deepEqual(performance.eventLoopUtilization(), { idle: 0, active: 0, utilization: 0 });
+    const work = () => 1;
+    equal(performance.timerify(work), work);
+    equal(performance.markResourceTiming(), undefined);
+    deepEqual([performance.nodeTiming.bootstrapComplete, performance.nodeTiming.uvMetricsInfo.loopCount, performance.eventCounts.size], [0, 0, 0]);
+    throws(() => Performance.prototype.timerify.call({}, work), TypeError);
+    throws(() => new PerformanceResourceTiming(), TypeError);
+    equal(Object.getPrototypeOf(PerformanceResourceTiming), PerformanceEntry);
+  },
+  "classes of the events of scripts are there, and make none": () => {
+    for (const Class of [ScheduledEvent, TailEvent, TraceEvent]) {
+      equal(Object.getPrototypeOf(Class), ExtendableEvent);
+      equal(throws(() => new Class("x"), TypeError).message, "Illegal constructor");
+    }
+  },
+  "errors of cryptography have the texts of Cloudflare": async () => {
+    const { subtle } = crypto;
+    const key = await subtle.generateKey({ name: "AES-GCM", length: 128 }, false, ["encrypt"]);
+    const raw = (name, usages = ["encrypt"], size = 16) => subtle.importKey("raw", new Uint8Array(size), name, true, usages);
+    deepEqual(await Promise.all([
+      () => subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(0) }, key, bytes("x")),
+      () => subtle.encrypt({ name: "AES-GCM" }, key, bytes("x")),
+      () => subtle.encrypt({ name: "AES-CBC", iv: new Uint8Array(16) }, key, bytes("x")),
+      () => subtle.decrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, new Uint8Array(16)),
+      () => subtle.exportKey("raw", key),
+      () => raw("AES-GCM", []),
+      () => raw("AES-GCM", ["encrypt"], 5),
+      () => subtle.generateKey({ name: "AES-GCM", length: 100 }, true, ["encrypt"]),
+      () => subtle.generateKey({ name: "ECDSA", namedCurve: "P-111" }, true, ["sign"]),
+      async () => subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: bytes("s"), iterations: 0 }, await subtle.importKey("raw", bytes("p"), "PBKDF2", false, ["deriveBits"]), 8),
+      async () => subtle.timingSafeEqual(bytes("a"), bytes("ab")),
+    ].map(failure)), [
+      "OperationError: AES-GCM IV must not be empty.",
+      'TypeError: Missing field "iv" in "algorithm".',
+      'InvalidAccessError: Requested algorithm "AES-CBC" does not match this CryptoKey\'s algorithm "AES-GCM".',
+      'InvalidAccessError: Requested key usage "decrypt" does not match any usage listed in this CryptoKey.',
+      "InvalidAccessError: Attempt to export non-extractable AES-GCM key.",
+      "SyntaxError: Secret/private CryptoKeys must have at least one usage.",
+      "DataError: Imported AES key length must be 128, 192, or 256 bits but provided 40.",
+      "OperationError: Generated AES key length must be 128, 192, or 256 bits but requested 100.",
+      'NotSupportedError: Unrecognized or unimplemented EC curve "P-111" requested.',
+      "OperationError: PBKDF2 requires a positive iteration count (requested 0).",
+      "TypeError: Input buffers must have the same byte length.",
+    ]);
+  },
   "a worker makes no events of the platform": () => {
     equal(throws(() => new ExtendableEvent("foo"), TypeError).message, "Illegal constructor");
     equal(throws(() => new FetchEvent("fetch", { request: new Request("http://a/") }), TypeError).message, "Illegal constructor");

@@ -43,6 +43,9 @@ export const tests = {
     ok(module.builtinModules.includes("stream") && module.isBuiltin("node:fs") && !module.isBuiltin("x"));
     equal(createRequire("file:///x")("path").basename("/a/b"), "b");
     throws(() => createRequire("/")("left-pad"));
+    equal(createRequire(new URL("file:///x"))("node:path").sep, "/");
+    for (const wrong of ["x", "http://a/", 1, new URL("http://a/")]) equal(throws(() => createRequire(wrong)).code, "ERR_INVALID_ARG_VALUE");
+    ok(module.isBuiltin("node:test") && !module.isBuiltin("test") && module.builtinModules.includes("node:sqlite"));
     deepEqual([http.STATUS_CODES[404], typeof https.get], ["Not Found", "function"]);
     deepEqual([buffer.Blob, buffer.File], [Blob, File]);
   },

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from atoll.errors import EngineError
 from atoll.wire import codec, fields
 from atoll.wire.codec import HEADER_SIZE, frame
-from atoll.wire.decoder import FrameDecoder
+from atoll.wire.decoder import LEAST_PIECE, FrameDecoder
 from atoll.wire.generated import CHUNK, HEADER_LAYOUT, MAX_HEAD, MAX_PAYLOAD, WINDOW, ErrorCode, Flag, Frame, Outcome
 
 Taken = tuple[Frame, int, int, int, bytes]
@@ -297,6 +297,44 @@ def test_frames_that_take_long_are_left_for_the_next_turn() -> None:
     assert taken == list(range(1, 100)) and turns > 3
     assert not decoder.feed(whole[-5:])
     assert taken[-1] == 100
+
+
+@pytest.mark.parametrize("step", [1, 5_000, 70_000, 150_000])
+def test_a_body_is_passed_on_as_it_arrives(step: int) -> None:
+    """In pieces that are frames for their handler. Only the last has the flags, and little waits for the rest."""
+    recorder = Recorder()
+    bodies = [bytes([number]) * CHUNK for number in range(1, 5)]
+    last = len(bodies)
+    frames = [
+        frame(Frame.BODY, 1, number, body, Flag.END if number == last else 0)
+        for number, body in enumerate(bodies, start=1)
+    ]
+    whole = frame(Frame.PONG).join(frames) + frame(Frame.PONG)
+    for at in range(0, len(whole), step):
+        assert recorder.feed(whole[at : at + step]) == ""
+        assert recorder.decoder.waiting < LEAST_PIECE + HEADER_SIZE
+    for number, body in enumerate(bodies, start=1):
+        pieces = [each for each in recorder.taken if each[3] == number]
+        assert b"".join(piece for *_, piece in pieces) == body and all(piece for *_, piece in pieces)
+        assert [flags for _, flags, *_ in pieces] == [0] * (len(pieces) - 1) + [Flag.END if number == last else 0]
+    assert [kind for kind, *_ in recorder.taken].count(Frame.PONG) == last
+
+
+def test_nothing_is_taken_after_an_error_in_a_piece_of_a_body() -> None:
+    taken: list[int] = []
+
+    def refuse_the_second(flags: int, worker: int, call: int, data: bytes, start: int, end: int) -> None:
+        taken.append(end - start)
+        if len(taken) == 2:
+            raise EngineError("beyond its credit")
+
+    decoder = FrameDecoder(dict.fromkeys(Frame, refuse_the_second))
+    body = frame(Frame.BODY, 1, 1, b"x" * CHUNK) * 2
+    decoder.feed(body[:20_000])
+    with pytest.raises(EngineError):
+        decoder.feed(body[20_000:40_000])
+    assert not decoder.feed(body[40_000:])
+    assert taken == [20_000 - HEADER_SIZE, 20_000]
 
 
 @pytest.mark.parametrize("step", [1, 7, 65_536, 1 << 20, 10 << 20])

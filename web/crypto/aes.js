@@ -18,9 +18,9 @@ const EMPTY = new Uint8Array(0);
 /** https://w3c.github.io/webcrypto/#aes-gcm-operations */
 function gcm(isEncryption) {
   return ({ iv, additionalData = EMPTY, tagLength = 128 }, key, data) => {
-    if (!TAG_LENGTHS.includes(tagLength)) throw operationError(`A tag cannot have ${tagLength} bits.`);
-    if (iv.length < 1 || iv.length > 128) throw operationError("The iv must have from 1 to 128 bytes.");
-    if (!isEncryption && data.byteLength < tagLength / 8) throw operationError("The data is shorter than its tag.");
+    if (!TAG_LENGTHS.includes(tagLength)) throw operationError(`Invalid AES-GCM tag length ${tagLength}.`);
+    if (iv.length < 1 || iv.length > 128) throw operationError(iv.length < 1 ? "AES-GCM IV must not be empty." : "AES-GCM IV has at most 128 bytes.");
+    if (!isEncryption && data.byteLength < tagLength / 8) throw operationError(`Ciphertext length of ${data.byteLength * 8} bits must be greater than or equal to the size of the AES-GCM tag length of ${tagLength} bits.`);
     const result = native.aesGcm(key.handle, isEncryption, iv, data, additionalData, tagLength / 8);
     return resultOf(result, isEncryption ? "The encryption failed." : "The decryption failed.");
   };
@@ -29,7 +29,7 @@ function gcm(isEncryption) {
 /** https://w3c.github.io/webcrypto/#aes-cbc-operations */
 function cbc(isEncryption) {
   return ({ iv }, key, data) => {
-    if (iv.length !== 16) throw operationError("The iv must have 16 bytes.");
+    if (iv.length !== 16) throw operationError(`AES-CBC IV must be 16 bytes long (provided ${iv.length}).`);
     const result = native.aesCbc(key.handle, isEncryption, iv, data);
     return resultOf(result, isEncryption ? "The encryption failed." : "The decryption failed.");
   };
@@ -55,7 +55,7 @@ function wrap(isWrapping) {
 // --- Keys, the same for all modes ---
 
 function checkLength(length) {
-  if (!LENGTHS.includes(length)) throw operationError(`An AES key has 128, 192 or 256 bits, not ${length}.`);
+  if (!LENGTHS.includes(length)) throw operationError(`Generated AES key length must be 128, 192, or 256 bits but requested ${length}.`);
 }
 
 function keyOperations(letters, allowed) {
@@ -83,7 +83,7 @@ function keyOperations(letters, allowed) {
       throw notSupported(`An AES key cannot be imported from "${format}".`);
     }
     const length = data.length * 8;
-    if (!LENGTHS.includes(length)) throw dataError(`An AES key has 128, 192 or 256 bits, not ${length}.`);
+    if (!LENGTHS.includes(length)) throw dataError(`Imported AES key length must be 128, 192, or 256 bits but provided ${length}.`);
     if (format === "jwk" && keyData.alg !== undefined && keyData.alg !== jwkAlgorithm(length)) {
       throw dataError(`The JSON Web Key is for ${keyData.alg}, not for ${jwkAlgorithm(length)}.`);
     }

@@ -45,7 +45,7 @@ function deriveBits({ public: peer }, key, length) {
 
 function findCurve(namedCurve, makeError) {
   const curve = CURVES[namedCurve];
-  if (curve === undefined) throw makeError(`The curve "${namedCurve}" is not one of P-256, P-384 and P-521.`);
+  if (curve === undefined) throw makeError(`Unrecognized or unimplemented EC curve "${namedCurve}" requested.`);
   return curve;
 }
 

@@ -22,22 +22,22 @@ export function mostIterations() {
   return native.mostIterations();
 }
 
-function checkLength(length) {
-  if (length === null) throw operationError("This algorithm has to be told how many bits to derive.");
-  if (length % 8 !== 0) throw operationError("The number of bits must be a multiple of 8.");
+function checkLength(name, length) {
+  if (length === null) throw operationError(`${name} cannot derive a key with null length.`);
+  if (length % 8 !== 0) throw operationError(`${name} requires a derived key length that is a multiple of eight (requested ${length}).`);
 }
 
 /** https://w3c.github.io/webcrypto/#hkdf-operations-derive-bits */
 function deriveHkdf({ hash, salt, info }, key, length) {
-  checkLength(length);
+  checkLength("HKDF", length);
   if (length > 255 * hashBits(hash)) throw operationError(`HKDF derives at most ${255 * hashBits(hash)} bits with this hash.`);
   return resultOf(native.hkdf(key.handle, hashNumber(hash), salt, info, length / 8), "The derivation failed.");
 }
 
 /** https://w3c.github.io/webcrypto/#pbkdf2-operations-derive-bits */
 function derivePbkdf2({ hash, salt, iterations }, key, length) {
-  checkLength(length);
-  if (iterations === 0) throw operationError("PBKDF2 needs one iteration at least.");
+  checkLength("PBKDF2", length);
+  if (iterations === 0) throw operationError("PBKDF2 requires a positive iteration count (requested 0).");
   if (iterations > mostIterations()) {
     throw notSupported(`PBKDF2 with more than ${mostIterations()} iterations is not supported (requested ${iterations}).`);
   }
@@ -50,7 +50,7 @@ function derivePbkdf2({ hash, salt, iterations }, key, length) {
 function importKey(format, keyData, { name }, extractable, usages) {
   if (format !== "raw") throw notSupported(`A key of ${name} cannot be imported from "${format}".`);
   checkUsages(usages, ["deriveKey", "deriveBits"]);
-  if (extractable) throw syntaxError(`A key of ${name} cannot be extractable.`);
+  if (extractable) throw syntaxError(`${name} key cannot be extractable.`);
   return secretKey({ name }, importSecret(viewOf(keyData)));
 }
 

@@ -90,7 +90,7 @@ export function normalizeAlgorithm(algorithm, operation) {
     if (value !== undefined) {
       normalized[member] = convert(value, `${known.name}: ${member}`);
     } else if (isRequired) {
-      throw new TypeError(`${known.name}: the member ${member} is missing.`);
+      throw new TypeError(`Missing field "${member}" in "algorithm".`);
     }
   }
   // Steps 9 and 10.

@@ -40,25 +40,25 @@ function toKey(value) {
 function toKeyData(value, format) {
   const isBuffer = isBufferSource(value);
   if (format === "jwk") {
-    if (isBuffer) throw new TypeError('A "jwk" key is an object, not a buffer.');
+    if (isBuffer) throw new TypeError('Import data provided for "jwk" import format must be a JsonWebKey.');
     return lazy("crypto/jwk.js").toJsonWebKey(value);
   }
-  if (!isBuffer) throw new TypeError(`A "${format}" key is a buffer.`);
+  if (!isBuffer) throw new TypeError("Import data provided for \"raw\", \"pkcs8\", or \"spki\" import formats must be a buffer source.");
   return toData(value);
 }
 
 /** The checks before every use of a key. */
 function requireUse(key, algorithm, usage) {
   if (key.algorithm.name !== algorithm.name) {
-    throw accessError(`The key is for ${key.algorithm.name}, not for ${algorithm.name}.`);
+    throw accessError(`Requested algorithm "${algorithm.name}" does not match this CryptoKey's algorithm "${key.algorithm.name}".`);
   }
-  if (!key.usages.includes(usage)) throw accessError(`The usages of the key do not include "${usage}".`);
+  if (!key.usages.includes(usage)) throw accessError(`Requested key usage "${usage}" does not match any usage listed in this CryptoKey.`);
 }
 
 /** The last steps of every key import. */
 function finishKey(key, extractable, usages) {
   if ((key.type === "secret" || key.type === "private") && usages.length === 0) {
-    throw syntaxError(`A ${key.type} key needs a usage.`);
+    throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
   }
   key.extractable = extractable;
   key.usages = intersectUsages(usages, USAGES);
@@ -73,7 +73,7 @@ function importSecretAs(target, secret, extractable, usages) {
 function requireExportable(key) {
   const run = operationOf(key.algorithm.name, "exportKey");
   if (run === undefined) throw notSupported(`A key of ${key.algorithm.name} cannot be exported.`);
-  if (!key.extractable) throw accessError("The key is not extractable.");
+  if (!key.extractable) throw accessError(`Attempt to export non-extractable ${key.algorithm.name} key.`);
   return run;
 }
 
@@ -159,7 +159,7 @@ export class SubtleCrypto {
   /** https://w3c.github.io/webcrypto/#SubtleCrypto-method-digest */
   async digest(algorithm, data) {
     this.#isSubtle;
-    requireArguments(arguments.length, 2, "SubtleCrypto.digest");
+    requireArguments(arguments.length, 2, "SubtleCrypto.digest", "string or HashAlgorithm", "BufferSource");
     const [given, bytes] = [toObjectOrString(algorithm), toData(data)];
     const normalized = normalizeAlgorithm(given, "digest");
     return resultOf(normalized.run(normalized, viewOf(bytes)), "The digest could not be computed.");
@@ -339,7 +339,7 @@ export class SubtleCrypto {
     this.#isSubtle;
     requireArguments(arguments.length, 2, "SubtleCrypto.timingSafeEqual");
     const [left, right] = [viewOf(toData(a)), viewOf(toData(b))];
-    if (left.byteLength !== right.byteLength) throw new TypeError("timingSafeEqual: the buffers differ in length.");
+    if (left.byteLength !== right.byteLength) throw new TypeError("Input buffers must have the same byte length.");
     return native.equalBytes(left, right);
   }
 }

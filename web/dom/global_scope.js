@@ -96,7 +96,7 @@ export class ExtendableEvent extends Event {
   }
 
   static {
-    createExtendableEvent = (type, waitUntil) => extending(new ExtendableEvent(OURS, type), waitUntil);
+    createExtendableEvent = (type, waitUntil, Class = ExtendableEvent) => extending(new Class(OURS, type), waitUntil);
     extending = (event, waitUntil) => {
       event.#extend = waitUntil;
       return trust(event);

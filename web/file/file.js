@@ -2,7 +2,7 @@
 import { Blob, blobType } from "./blob.js";
 import { wallClock } from "../internal/clock.js";
 import { defineInterface } from "../internal/platform.js";
-import { requireArguments, toDictionary, toLongLong, toUSVString } from "../internal/webidl.js";
+import { toDictionary, toLongLong, toUSVString, wrongArgument } from "../internal/webidl.js";
 
 export let isFile;
 /** The name of a File, independent of what a worker did to the getter. */
@@ -16,7 +16,7 @@ export class File extends Blob {
 
   /** https://w3c.github.io/FileAPI/#file-constructor */
   constructor(fileBits, fileName, options = undefined) {
-    requireArguments(arguments.length, 2, "File constructor");
+    if (arguments.length < 2) throw wrongArgument("File constructor", 1, "string");
     if (fileBits === undefined) throw new TypeError("File constructor: the parts are not a sequence.");
     super(fileBits, options);
     this.#name = toUSVString(fileName);

@@ -46,7 +46,7 @@ export class HTMLRewriter {
   #registered = []; // { selector, owner, handlers }; no selector: for the document
 
   on(selector, handlers) {
-    requireArguments(arguments.length, 2, "HTMLRewriter.on");
+    requireArguments(arguments.length, 2, "HTMLRewriter.on", "string", "ElementContentHandlers");
     const text = toUSVString(selector);
     const read = toHandlers(handlers, OF_ELEMENTS, "ElementContentHandlers", "HTMLRewriter.on");
     checkSelector(text);

@@ -3,7 +3,7 @@
 // A log line must never fail or take long. So getters of a worker's objects are not called, proxies are not entered, and
 // depth, items and characters are bounded.
 import { group, leaf, sortByText } from "./inspect_layout.js";
-import { attributesOf, bufferContents, isToldBy, kindOf, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
+import { attributesOf, bufferContents, isToldBy, kindOf, painted, primitive, propertyKey, quote, stackOf, unbox } from "./inspect_values.js";
 import { native } from "./native.js";
 import { lazy } from "./lazy.js";
 import { interfaceOf } from "./platform.js";
@@ -39,9 +39,9 @@ class Inspection {
 
   constructor({
     depth = DEPTH, items = MOST_ITEMS, characters = MOST_STRING, width = LINE_WIDTH, compact = COMPACT_LEVELS, sorted = false, separated = false,
-    getters = false, custom = true,
+    getters = false, custom = true, hidden = false, proxies = false, paint = undefined,
   }) {
-    Object.assign(this, { depth, items, characters, width, compact, sorted, separated, getters, custom });
+    Object.assign(this, { depth, items, characters, width, compact, sorted, separated, getters, custom, hidden, proxies, paint });
   }
 }
 
@@ -49,6 +49,7 @@ class Inspection {
  * `depth`: levels of nested objects to show, or Infinity. `items`: most items of a list. `characters`: most characters of a string.
  * `width`: of a line. `compact`: levels that may share a line. `sorted`: properties by name. `separated`: 1_000 instead of 1000.
  * `getters`: call getters ("get": only those without a setter, "set": only those with one). `custom`: call custom inspect functions.
+ * `hidden`: properties that are not enumerable too. `proxies`: proxies with their handlers. `paint`: a function of a text and its style.
  */
 export function inspect(value, options = {}) {
   return formatValue(new Inspection(options), value).text;
@@ -60,6 +61,10 @@ function countedLeaf(run, text) {
   return leaf(text);
 }
 
+function special(run, text) {
+  return leaf(painted(run, text, "special"));
+}
+
 function formatValue(run, value) {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) {
     return run.written > MOST_CHARACTERS ? leaf("…") : countedLeaf(run, primitive(value, run));
@@ -67,7 +72,7 @@ function formatValue(run, value) {
   if (run.written > MOST_CHARACTERS) return leaf("…");
   if (run.path.includes(value)) {
     if (!run.circular.has(value)) run.circular.set(value, run.circular.size + 1);
-    return leaf(`[Circular *${run.circular.get(value)}]`);
+    return special(run, `[Circular *${run.circular.get(value)}]`);
   }
   let result;
   try {
@@ -76,7 +81,7 @@ function formatValue(run, value) {
     // An exotic object that throws when it is inspected.
     result = leaf("[object]");
   }
-  if (run.circular.has(value)) result = { ...result, text: `<ref *${run.circular.get(value)}> ${result.text}` };
+  if (run.circular.has(value)) result = { ...result, text: `${painted(run, `<ref *${run.circular.get(value)}>`, "special")} ${result.text}` };
   return result;
 }
 
@@ -112,14 +117,14 @@ function tagOf(object) {
 function formatCustom(run, object) {
   const method = object[CUSTOM];
   if (typeof method !== "function") return undefined;
-  const { depth, items, characters, width, compact, sorted } = run;
+  const { depth, items, characters, width, compact, sorted, hidden, proxies, paint } = run;
   const options = {
     depth: depth - run.path.length, maxArrayLength: items, maxStringLength: characters, breakLength: width, compact, sorted,
-    stylize: (text) => `${text}`, // a log has no colours
+    showHidden: hidden, showProxy: proxies, colors: paint !== undefined, stylize: (text, style) => painted(run, `${text}`, style),
   };
   const result = method.call(object, options.depth, options, lazy("node/util_module.js").inspect);
   if (typeof result === "string") return countedLeaf(run, result);
-  return result === object ? undefined : nested(run, object, () => formatValue(run, result)) ?? leaf("[Object]");
+  return result === object ? undefined : nested(run, object, () => formatValue(run, result)) ?? special(run, "[Object]");
 }
 
 function formatObject(run, object) {
@@ -138,8 +143,8 @@ function isPlain(object) {
 }
 
 // An empty object is shown at any depth.
-function isEmpty(object) {
-  return Object.keys(object).length === 0 && Object.getOwnPropertySymbols(object).length === 0;
+function isEmpty(run, object) {
+  return run.hidden ? Reflect.ownKeys(object).length === 0 : Object.keys(object).length === 0 && Object.getOwnPropertySymbols(object).length === 0;
 }
 
 // Runs `body` one level deeper; null if that level is not shown.
@@ -156,30 +161,31 @@ function nested(run, object, body) {
 
 function formatProperty(run, object, key) {
   const descriptor = Object.getOwnPropertyDescriptor(object, key);
-  const name = propertyKey(key);
-  if (descriptor === undefined) return leaf(`${name}: undefined`);
+  const name = propertyKey(run, key, descriptor?.enumerable !== false);
+  if (descriptor === undefined) return leaf(`${name}: ${primitive(undefined, run)}`);
   if (descriptor.get !== undefined) return leaf(`${name}: ${formatGetter(run, object, descriptor)}`);
-  if (descriptor.set !== undefined) return leaf(`${name}: [Setter]`);
+  if (descriptor.set !== undefined) return leaf(`${name}: ${painted(run, "[Setter]", "special")}`);
   return leaf(`${name}: ${formatValue(run, descriptor.value).text}`);
 }
 
 function formatGetter(run, object, { get, set }) {
   const label = set === undefined ? "Getter" : "Getter/Setter";
   const isWanted = run.getters === true || run.getters === (set === undefined ? "get" : "set");
-  if (!isWanted) return `[${label}]`;
+  if (!isWanted) return painted(run, `[${label}]`, "special");
   try {
     const value = get.call(object);
     const text = formatValue(run, value).text;
-    return typeof value === "object" && value !== null ? `[${label}] ${text}` : `[${label}: ${text}]`;
+    if (typeof value === "object" && value !== null) return `${painted(run, `[${label}]`, "special")} ${text}`;
+    return `${painted(run, `[${label}:`, "special")} ${text}${painted(run, "]", "special")}`;
   } catch (error) {
     return `[${label}: <Inspection threw (${error?.message ?? error})>]`;
   }
 }
 
 function ownEntries(run, object, skip = () => false) {
-  const keys = Object.keys(object).filter((key) => !skip(key));
+  const keys = (run.hidden ? Object.getOwnPropertyNames(object) : Object.keys(object)).filter((key) => !skip(key));
   for (const symbol of Object.getOwnPropertySymbols(object)) {
-    if (Object.getOwnPropertyDescriptor(object, symbol).enumerable) keys.push(symbol);
+    if (run.hidden || Object.getOwnPropertyDescriptor(object, symbol).enumerable) keys.push(symbol);
   }
   const entries = [];
   for (const key of keys) {
@@ -200,32 +206,32 @@ function isIndex(key) {
 function formatPlain(run, object) {
   const isArguments = objectToString.call(object) === "[object Arguments]";
   const prefix = isArguments ? "[Arguments]" : isPlain(object) ? "" : prefixOf(object, "Object");
-  const entries = isEmpty(object) ? [] : nested(run, object, () => ownEntries(run, object));
-  if (entries === null) return leaf(`[${constructorName(object) ?? "Object: null prototype"}]`);
+  const entries = isEmpty(run, object) ? [] : nested(run, object, () => ownEntries(run, object));
+  if (entries === null) return special(run, `[${constructorName(object) ?? "Object: null prototype"}]`);
   return group(run, prefix === "Object" ? "" : prefix, ["{", "}"], entries);
 }
 
 function formatArray(run, array) {
   const name = constructorName(array);
   const prefix = name === "Array" ? "" : prefixOf(array, "Array", array.length);
-  const entries = array.length === 0 && isEmpty(array) ? [] : nested(run, array, () => {
+  const entries = array.length === 0 && isEmpty(run, array) ? [] : nested(run, array, () => {
     const items = [];
     let index = 0;
     for (; index < array.length && items.length < run.items; index++) {
       if (Object.hasOwn(array, index)) {
         const descriptor = Object.getOwnPropertyDescriptor(array, index);
-        items.push("value" in descriptor ? formatValue(run, descriptor.value) : leaf("[Getter]"));
+        items.push("value" in descriptor ? formatValue(run, descriptor.value) : special(run, "[Getter]"));
         continue;
       }
       const start = index;
       while (index + 1 < array.length && index - start < 100_000 && !Object.hasOwn(array, index + 1)) index++;
       const count = index - start + 1;
-      items.push(leaf(`<${count} empty item${count === 1 ? "" : "s"}>`));
+      items.push(leaf(painted(run, `<${count} empty item${count === 1 ? "" : "s"}>`, "undefined")));
     }
     if (index < array.length) items.push(more(array.length - index));
     return items.concat(array.length > 10_000 ? [] : ownEntries(run, array, isIndex));
   });
-  return entries === null ? leaf("[Array]") : group(run, prefix, ["[", "]"], entries);
+  return entries === null ? special(run, "[Array]") : group(run, prefix, ["[", "]"], entries);
 }
 
 function formatTypedArray(run, array, kind) {
@@ -238,7 +244,7 @@ function formatTypedArray(run, array, kind) {
 
 function formatCollection(run, object, kind) {
   const size = getSize[kind].call(object);
-  const entries = size === 0 && isEmpty(object) ? [] : nested(run, object, () => {
+  const entries = size === 0 && isEmpty(run, object) ? [] : nested(run, object, () => {
     const items = [];
     const add = (value, key) => {
       if (items.length >= run.items) return;
@@ -253,13 +259,13 @@ function formatCollection(run, object, kind) {
     if (size > items.length) items.push(more(size - items.length));
     return items.concat(ownEntries(run, object));
   });
-  return entries === null ? leaf(`[${kind}]`) : group(run, prefixOf(object, kind, size), ["{", "}"], entries);
+  return entries === null ? special(run, `[${kind}]`) : group(run, prefixOf(object, kind, size), ["{", "}"], entries);
 }
 
 function formatError(run, error) {
   const stack = stackOf(error, constructorName(error));
   const entries = nested(run, error, () => {
-    const own = ownEntries(run, error, (key) => key === "cause" || isToldBy(stack, error, key));
+    const own = ownEntries(run, error, (key) => key === "cause" || (!run.hidden && isToldBy(stack, error, key)));
     for (const [key, label] of [["cause", "[cause]"], ["errors", "[errors]"]]) {
       const descriptor = Object.getOwnPropertyDescriptor(error, key);
       if (descriptor === undefined || !("value" in descriptor) || (key === "errors" && descriptor.enumerable)) continue;
@@ -267,7 +273,7 @@ function formatError(run, error) {
     }
     return own;
   });
-  if (entries === null && !isEmpty(error)) return leaf(`[${errorToString.call(error)}]`);
+  if (entries === null && !isEmpty(run, error)) return leaf(`[${errorToString.call(error)}]`);
   return entries === null || entries.length === 0 ? leaf(stack) : group(run, stack, ["{", "}"], entries);
 }
 
@@ -280,54 +286,56 @@ function formatFunction(run, callable) {
   const parent = isClass ? Object.getPrototypeOf(callable)?.name : "";
   const base = `[${kind}${separator}${label}${parent ? ` extends ${parent}` : ""}]`;
   const entries = nested(run, callable, () => ownEntries(run, callable));
-  return entries === null || entries.length === 0 ? leaf(base) : group(run, base, ["{", "}"], entries);
+  return entries === null || entries.length === 0 ? special(run, base) : group(run, base, ["{", "}"], entries);
 }
 
 function formatInterface(run, object, { name, describe }) {
   const entries = nested(run, object, () => {
     const described = describe === undefined ? attributesOf(object) : describe(object);
-    if (Array.isArray(described)) return described.map(([key, value]) => leaf(`${quote(key)} => ${quote(value)}`));
+    if (Array.isArray(described)) return described.map(([key, value]) => leaf(`${painted(run, quote(key), "string")} => ${painted(run, quote(value), "string")}`));
     return ownEntries(run, described);
   });
   const shown = constructorName(object) ?? name;
-  return entries === null ? leaf(`[${shown}]`) : group(run, shown, ["{", "}"], entries);
+  return entries === null ? special(run, `[${shown}]`) : group(run, shown, ["{", "}"], entries);
 }
 
 // A value with a text of its own, followed by its properties, if any.
 function withProperties(run, base, object, skip = undefined) {
-  if (isEmpty(object)) return leaf(base);
+  if (isEmpty(run, object)) return leaf(base);
   const entries = nested(run, object, () => ownEntries(run, object, skip)) ?? [];
   return entries.length === 0 ? leaf(base) : group(run, base, ["{", "}"], entries);
 }
 
 function formatDate(run, date) {
-  return withProperties(run, Number.isNaN(dateGetTime.call(date)) ? "Invalid Date" : dateToISO.call(date), date);
+  return withProperties(run, painted(run, Number.isNaN(dateGetTime.call(date)) ? "Invalid Date" : dateToISO.call(date), "date"), date);
 }
 
 function formatBoxed(run, boxed) {
   const value = unbox(boxed);
-  return withProperties(run, `[${constructorName(boxed) ?? "Object"}: ${primitive(value)}]`, boxed, typeof value === "string" ? isIndex : undefined);
+  const base = painted(run, `[${constructorName(boxed) ?? "Object"}: ${primitive(value)}]`, typeof value);
+  return withProperties(run, base, boxed, typeof value === "string" ? isIndex : undefined);
 }
 
 function formatBuffer(run, buffer) {
-  const entries = nested(run, buffer, () => [...bufferContents(buffer, run.items).map(leaf), ...ownEntries(run, buffer)]);
-  return entries === null ? leaf("[ArrayBuffer]") : group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], entries);
+  const entries = nested(run, buffer, () => [...bufferContents(run, buffer).map(leaf), ...ownEntries(run, buffer)]);
+  return entries === null ? special(run, "[ArrayBuffer]") : group(run, prefixOf(buffer, "ArrayBuffer"), ["{", "}"], entries);
 }
 
 function formatView(run, view) {
   const entries = nested(run, view, () => [
-    leaf(`[byteLength]: ${view.byteLength}`),
-    leaf(`[byteOffset]: ${view.byteOffset}`),
-    leaf(`[buffer]: ${formatValue(run, view.buffer).text}`),
+    ...["byteLength", "byteOffset", "buffer"].map((name) => leaf(`${painted(run, `[${name}]`, "string")}: ${formatValue(run, view[name]).text}`)),
     ...ownEntries(run, view),
   ]);
-  return entries === null ? leaf("[DataView]") : group(run, prefixOf(view, "DataView"), ["{", "}"], entries);
+  return entries === null ? special(run, "[DataView]") : group(run, prefixOf(view, "DataView"), ["{", "}"], entries);
 }
 
 // Shows the target without running a trap.
 function formatProxy(run, proxy) {
   const target = native.proxyTarget(proxy);
-  return target === null ? leaf("<Revoked Proxy>") : formatValue(run, target);
+  if (target === null) return special(run, "<Revoked Proxy>");
+  if (!run.proxies) return formatValue(run, target);
+  const entries = nested(run, proxy, () => [formatValue(run, target), formatValue(run, native.proxyHandler(proxy))]);
+  return entries === null ? special(run, "Proxy [Array]") : group(run, "Proxy", ["[", "]"], entries);
 }
 
 // The remaining items of a Map or Set iterator, without advancing it.
@@ -339,22 +347,22 @@ function formatIterator(run, iterator, kind) {
     return values.flatMap((text, i) => (i % 2 === 0 ? [leaf(`[ ${text}, ${values[i + 1]} ]`)] : []));
   });
   const name = arePairs ? kind.replace("Iterator", "Entries") : kind;
-  return entries === null ? leaf(`[${name}]`) : group(run, `[${name}]`, ["{", "}"], entries);
+  return entries === null ? special(run, `[${name}]`) : group(run, `[${name}]`, ["{", "}"], entries);
 }
 
 function formatPromise(run, promise) {
   const [state, result] = native.promiseState(promise);
   const prefix = prefixOf(promise, "Promise");
   const entries = nested(run, promise, () => {
-    const entry = state === 0 ? leaf("<pending>") : formatValue(run, result);
-    const text = state === 2 ? `<rejected> ${entry.text}` : entry.text;
+    const entry = state === 0 ? special(run, "<pending>") : formatValue(run, result);
+    const text = state === 2 ? `${painted(run, "<rejected>", "special")} ${entry.text}` : entry.text;
     return [{ ...entry, text }, ...ownEntries(run, promise)];
   });
-  return entries === null ? leaf(`[${constructorName(promise) ?? "Promise"}]`) : group(run, prefix, ["{", "}"], entries);
+  return entries === null ? special(run, `[${constructorName(promise) ?? "Promise"}]`) : group(run, prefix, ["{", "}"], entries);
 }
 
 function formatUnknown(run, object, kind) {
-  return group(run, prefixOf(object, kind), ["{", "}"], [leaf("<items unknown>")]);
+  return group(run, prefixOf(object, kind), ["{", "}"], [special(run, "<items unknown>")]);
 }
 
 const FORMATTERS = {
@@ -365,7 +373,7 @@ const FORMATTERS = {
   Error: formatError,
   Function: formatFunction,
   Date: formatDate,
-  RegExp: (run, regexp) => withProperties(run, regExpToString.call(regexp), regexp),
+  RegExp: (run, regexp) => withProperties(run, painted(run, regExpToString.call(regexp), "regexp"), regexp),
   Promise: formatPromise,
   Proxy: formatProxy,
   "Map Iterator": formatIterator,

@@ -5,6 +5,16 @@ const COLUMNS_PER_LEVEL = 4; // columns per level that may share a line
 const HEIGHT = 2.5; // height of a character in units of its width, so that a table is about square
 const SLACK = 10; // room left at the end of a line
 
+// Colours take no room.
+function widthOf(run, text) {
+  return run.paint === undefined ? text.length : bare(text).length;
+}
+
+function bare(text) {
+  // eslint-disable-next-line no-control-regex -- it is the character that begins a colour
+  return text.replace(/\x1b\[\d+m/g, "");
+}
+
 /** An entry that is already formatted. */
 export function leaf(text) {
   return { text };
@@ -14,8 +24,8 @@ export function leaf(text) {
 function inColumns(run, texts, isNumeric) {
   const hasMore = texts.at(-1).startsWith("... ");
   const items = hasMore ? texts.slice(0, -1) : texts;
-  const longest = items.reduce((most, text) => Math.max(most, text.length), 0);
-  const total = items.reduce((sum, text) => sum + text.length + 2, 0);
+  const longest = items.reduce((most, text) => Math.max(most, widthOf(run, text)), 0);
+  const total = items.reduce((sum, text) => sum + widthOf(run, text) + 2, 0);
   const widest = longest + 2;
   const indent = run.path.length * 2;
   // No columns if one long item would make all of them wide.
@@ -31,14 +41,15 @@ function inColumns(run, texts, isNumeric) {
   if (columns <= 1) return texts;
   const widths = new Array(columns).fill(0);
   items.forEach((text, i) => {
-    widths[i % columns] = Math.max(widths[i % columns], text.length);
+    widths[i % columns] = Math.max(widths[i % columns], widthOf(run, text));
   });
   const rows = [];
   for (let start = 0; start < items.length; start += columns) {
     const row = items.slice(start, start + columns);
     const cells = row.map((text, i) => {
-      if (isNumeric) return text.padStart(widths[i]);
-      return i === row.length - 1 ? text : `${text},`.padEnd(widths[i] + 1);
+      const room = " ".repeat(widths[i] - widthOf(run, text));
+      if (isNumeric) return room + text;
+      return i === row.length - 1 ? text : `${text},${room}`;
     });
     rows.push(cells.join(isNumeric ? ", " : " "));
   }
@@ -57,13 +68,13 @@ export function group(run, prefix, [open, close], entries) {
   let texts = entries.map((entry) => entry.text);
   let isTable = false;
   if (open === "[" && texts.length > 6 && run.compact >= 1 && run.compact !== Infinity) {
-    const items = inColumns(run, texts, entries.every((entry) => entry.isNumeric !== false && /^[-\d.]/.test(entry.text)));
+    const items = inColumns(run, texts, entries.every((entry) => entry.isNumeric !== false && /^[-\d.]/.test(bare(entry.text))));
     isTable = items !== texts;
     texts = items;
   }
   const levels = run.latest - run.path.length;
   const indent = run.path.length * 2;
-  const length = texts.reduce((sum, text) => sum + text.length + 2, indent + start.length + SLACK);
+  const length = texts.reduce((sum, text) => sum + widthOf(run, text) + 2, indent + widthOf(run, start) + SLACK);
   const fits = !isTable && levels < run.compact && length <= run.width && !start.includes("\n") && !texts.some((text) => text.includes("\n"));
   if (fits) return leaf(`${start} ${texts.join(", ")} ${close}`);
   const body = texts.map((text) => `  ${text.replaceAll("\n", "\n  ")}`).join(",\n");

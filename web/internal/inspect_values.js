@@ -49,8 +49,8 @@ export function quote(text, most = MOST_STRING) {
 // Writes a string of several lines one line below the other if it does not fit beside its surroundings.
 function quoteLines(run, text) {
   const isLong = text.length > SHORT_STRING && text.length > run.width - run.path.length * 2 - 4;
-  if (run.compact === Infinity || !isLong || text.length > run.characters) return quote(text, run.characters);
-  return text.split(/(?<=\n)/).map((line) => quote(line)).join(" +\n  ");
+  if (run.compact === Infinity || !isLong || text.length > run.characters) return painted(run, quote(text, run.characters), "string");
+  return text.split(/(?<=\n)/).map((line) => painted(run, quote(line), "string")).join(" +\n  ");
 }
 
 function groupDigits(text) {
@@ -64,15 +64,21 @@ function groupDigits(text) {
 export function primitive(value, run = undefined) {
   if (typeof value === "string" && value.length > LONGEST) return `(a text of ${value.length} characters)`;
   if (typeof value === "string") return run === undefined ? quote(value) : quoteLines(run, value);
-  if (Object.is(value, -0)) return "-0";
-  const text = typeof value === "bigint" ? `${value}n` : String(value);
+  const text = Object.is(value, -0) ? "-0" : typeof value === "bigint" ? `${value}n` : String(value);
   const isNumber = typeof value === "number" || typeof value === "bigint";
-  return run?.separated && isNumber ? groupDigits(text) : text;
+  return painted(run, run?.separated && isNumber ? groupDigits(text) : text, value === null ? "null" : typeof value);
 }
 
-export function propertyKey(key) {
-  if (typeof key === "symbol") return String(key);
-  return IDENTIFIER.test(key) ? key : quote(key);
+/** Text in the colour of a style, if the inspection has colours. */
+export function painted(run, text, style) {
+  return run?.paint === undefined ? text : run.paint(text, style);
+}
+
+/** The name of a property; those that are not enumerable are in brackets. */
+export function propertyKey(run, key, isEnumerable) {
+  if (typeof key === "symbol") return isEnumerable ? painted(run, String(key), "symbol") : `[${String(key)}]`;
+  if (!isEnumerable) return `[${key}]`;
+  return IDENTIFIER.test(key) ? key : painted(run, quote(key), "string");
 }
 
 /** The primitive in a Number, String, Boolean, Symbol or BigInt object. Throws for others. */
@@ -88,13 +94,14 @@ export function unbox(object) {
 }
 
 /** The entries that show an ArrayBuffer, with at most `most` bytes. */
-export function bufferContents(buffer, most) {
+export function bufferContents(run, buffer) {
   const length = byteLengthOf.call(buffer);
-  if (buffer.detached) return ["(detached)", "[byteLength]: 0"];
+  const most = run.items;
+  if (buffer.detached) return [painted(run, "(detached)", "special"), `${painted(run, "[byteLength]", "string")}: ${primitive(0, run)}`];
   const shown = new Uint8Array(buffer, 0, Math.min(length, most));
   const hex = Array.from(shown, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   const more = length > most ? ` ... ${length - most} more byte${length === most + 1 ? "" : "s"}` : "";
-  return [`[Uint8Contents]: <${hex}${more}>`, `[byteLength]: ${length}`];
+  return [`${painted(run, "[Uint8Contents]", "special")}: <${hex}${more}>`, `${painted(run, "[byteLength]", "string")}: ${primitive(length, run)}`];
 }
 
 // Each function throws unless the object is of its kind. Built-ins check internal slots, which no property can fake.

@@ -9,7 +9,7 @@ const isNothing = (value) => value === undefined || value === null;
 export class ChildProcess extends EventEmitter {
   constructor() {
     super();
-    throw notImplemented("ChildProcess");
+    throw notImplemented("child_process.ChildProcess");
   }
 
   kill() {
@@ -41,32 +41,32 @@ export function exec(command, options = undefined, callback = undefined) {
     if (!isNothing(options)) requireOptions(options, "options");
     if (!isNothing(callback) && typeof callback !== "function") throw invalidArgument("callback", "of type function", callback);
   }
-  throw notImplemented("exec");
+  throw notImplemented("child_process.exec");
 }
 
 export function execFile() {
-  throw notImplemented("execFile");
+  throw notImplemented("child_process.execFile");
 }
 
 export function execFileSync() {
-  throw notImplemented("execFileSync");
+  throw notImplemented("child_process.execFileSync");
 }
 
 export function execSync() {
-  throw notImplemented("execSync");
+  throw notImplemented("child_process.execSync");
 }
 
 export function fork(path, args = undefined, options = undefined) {
   if (!isNothing(args) && typeof args !== "object") throw invalidArgument("args", "an instance of Array", args);
   if (!isNothing(options)) requireOptions(options, "options");
-  throw notImplemented("fork");
+  throw notImplemented("child_process.fork");
 }
 
 export function spawn() {
-  throw notImplemented("spawn");
+  throw notImplemented("child_process.spawn");
 }
 
 export function spawnSync(command) {
   requireString(command, "file");
-  throw notImplemented("spawnSync");
+  throw notImplemented("child_process.spawnSync");
 }

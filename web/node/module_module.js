@@ -1,14 +1,25 @@
 // https://nodejs.org/api/module.html: while a worker runs, only built-in modules can be required by name.
-import { codedError } from "./errors.js";
+import { codedError, invalidValue } from "./errors.js";
 import { builtInNames, getBuiltIn, isBuiltIn } from "./modules.js";
 import { notImplemented } from "./http_common.js";
 import { unavailable } from "./unavailable.js";
 
-export const builtinModules = builtInNames();
+const PREFIXED = new Set(["sqlite", "test"]); // newer modules, whose names begin with `node:`
 
-export { isBuiltIn as isBuiltin };
+export const builtinModules = builtInNames().map((name) => (PREFIXED.has(name) ? `node:${name}` : name));
 
-export function createRequire() {
+export function isBuiltin(name) {
+  return typeof name === "string" && isBuiltIn(name) && !PREFIXED.has(name);
+}
+
+// Bundlers leave `import.meta.url` undefined, which is let through.
+function requirePath(path) {
+  const isFile = typeof path === "string" ? /^(?:\/|file:)/.test(path) : path === undefined || (path instanceof URL && path.protocol === "file:");
+  if (!isFile) throw invalidValue("filename", path, "must be a file URL object, file URL string, or absolute path string");
+}
+
+export function createRequire(filename = undefined) {
+  requirePath(filename);
   const require = (name) => {
     const found = getBuiltIn(name);
     if (found === undefined) throw codedError(Error, "MODULE_NOT_FOUND", `Cannot find module '${name}': a worker's modules are imported, not required`);
@@ -58,5 +69,5 @@ export function getSourceMapsSupport() {
 // As in Node, the module is a class: bundles of the Next framework set the `require` of its prototype.
 export default Object.assign(Module, functions, {
   Module, _cache, _extensions, _pathCache, builtinModules, constants, createRequire, enableCompileCache, flushCompileCache, getCompileCacheDir,
-  getSourceMapsSupport, globalPaths, isBuiltin: isBuiltIn,
+  getSourceMapsSupport, globalPaths, isBuiltin,
 });

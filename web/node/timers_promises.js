@@ -2,14 +2,23 @@
 import { isAbortSignal } from "../dom/abort.js";
 import * as timers from "../timers.js";
 import { AbortError, invalidArgument } from "./errors.js";
+import { requireBoolean, requireOptions } from "./validate.js";
 
-function requireSignal(signal) {
+function signalOf(options) {
+  requireOptions(options, "options");
+  const { signal, ref = true } = options;
   if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument("options.signal", "an instance of AbortSignal", signal);
+  requireBoolean(ref, "options.ref");
+  return signal;
 }
 
-function wait(start, value, { signal } = {}) {
+function requireDelay(delay) {
+  if (delay !== undefined && typeof delay !== "number") throw invalidArgument("delay", "of type number", delay);
+}
+
+function wait(start, value, options) {
   return new Promise((resolve, reject) => {
-    requireSignal(signal);
+    const signal = signalOf(options);
     if (signal?.aborted) throw new AbortError(signal);
     const onAbort = () => {
       timers.clearTimeout(id);
@@ -23,17 +32,18 @@ function wait(start, value, { signal } = {}) {
   });
 }
 
-export function setTimeout(delay = 1, value = undefined, options = {}) {
-  return wait((done) => timers.setTimeout(done, delay), value, options);
+export async function setTimeout(delay = undefined, value = undefined, options = {}) {
+  requireDelay(delay);
+  return wait((done) => timers.setTimeout(done, delay ?? 1), value, options);
 }
 
 export function setImmediate(value = undefined, options = {}) {
   return wait((done) => timers.setImmediate(done), value, options);
 }
 
-export async function* setInterval(delay = 1, value = undefined, options = {}) {
-  const { signal } = options;
-  requireSignal(signal);
+export async function* setInterval(delay = undefined, value = undefined, options = {}) {
+  requireDelay(delay);
+  const signal = signalOf(options);
   if (signal?.aborted) throw new AbortError(signal);
   let due = 0;
   let wake = null;
@@ -44,7 +54,7 @@ export async function* setInterval(delay = 1, value = undefined, options = {}) {
   const id = timers.setInterval(() => {
     due++;
     ring();
-  }, delay);
+  }, delay ?? 1);
   signal?.addEventListener("abort", ring, { once: true });
   try {
     for (;;) {

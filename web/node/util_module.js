@@ -10,7 +10,7 @@ import { MIMEParams, MIMEType } from "./mime_type.js";
 import { getBuiltIn } from "./modules.js";
 import { parseArgs } from "./parse_args.js";
 import { parseEnv as parseEnvText } from "./parse_env.js";
-import { colors, styles, styleText } from "./util_styles.js";
+import { colors, paint, styles, styleText } from "./util_styles.js";
 import {
   _errnoException, _exceptionWithHostPort, _extend, convertProcessSignalToExitCode, diff, getCallSites, getSystemErrorMap,
   getSystemErrorMessage, getSystemErrorName, setTraceSigInt,
@@ -19,9 +19,9 @@ import {
 const custom = Symbol.for("nodejs.util.inspect.custom");
 const promisified = Symbol.for("nodejs.util.promisify.custom");
 
-/** `inspect(value, { depth, breakLength, … })`, or the older `inspect(value, showHidden, depth)`. */
-export function inspect(value, options = undefined, oldDepth = undefined) {
-  const given = typeof options === "object" && options !== null ? options : { depth: oldDepth };
+/** `inspect(value, { depth, breakLength, … })`, or the older `inspect(value, showHidden, depth, colors)`. */
+export function inspect(value, options = undefined, oldDepth = undefined, oldColors = undefined) {
+  const given = typeof options === "object" && options !== null ? options : { showHidden: options === true, depth: oldDepth, colors: oldColors };
   return inspectValue(value, {
     ...(given.depth === undefined ? {} : { depth: given.depth === null ? Infinity : given.depth }),
     ...(given.maxArrayLength === undefined ? {} : { items: given.maxArrayLength ?? Infinity }),
@@ -32,6 +32,9 @@ export function inspect(value, options = undefined, oldDepth = undefined) {
     separated: !!given.numericSeparator,
     getters: given.getters ?? false,
     custom: given.customInspect !== false,
+    hidden: given.showHidden === true,
+    proxies: given.showProxy === true,
+    paint: given.colors ? paint : undefined,
   });
 }
 Object.assign(inspect, {
@@ -190,4 +193,19 @@ export { MIMEParams, MIMEType, parseArgs, TextDecoder, TextEncoder };
 export const types = getBuiltIn("util/types");
 export { debuglog as debug };
 
+// Older functions of Node, which Cloudflare's runtime still has and older packages call.
 export const isArray = Array.isArray;
+export const isBoolean = (value) => typeof value === "boolean";
+export const isBuffer = (value) => getBuiltIn("buffer").Buffer.isBuffer(value);
+export const { isDate, isRegExp } = types;
+export const isError = (value) => types.isNativeError(value) || value instanceof Error;
+export const isFunction = (value) => typeof value === "function";
+export const isNull = (value) => value === null;
+export const isNullOrUndefined = (value) => value === null || value === undefined;
+export const isNumber = (value) => typeof value === "number";
+export const isObject = (value) => value !== null && typeof value === "object";
+export const isPrimitive = (value) => value === null || (typeof value !== "object" && typeof value !== "function");
+export const isString = (value) => typeof value === "string";
+export const isSymbol = (value) => typeof value === "symbol";
+export const isUndefined = (value) => value === undefined;
+export { getCallSites as getCallSite };

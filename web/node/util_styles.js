@@ -41,6 +41,12 @@ export const styles = {
   symbol: "green", date: "magenta", regexp: "red", module: "underline",
 };
 
+/** Text in the colour that `util.inspect.styles` names for a style. */
+export function paint(text, style) {
+  const [start, end] = colors[styles[style]] ?? [];
+  return start === undefined ? text : `\x1b[${start}m${text}\x1b[${end}m`;
+}
+
 const isStream = (value) => typeof value === "object" && value !== null && (typeof value.write === "function" || typeof value.getReader === "function" || typeof value.getWriter === "function");
 
 /** Text in colours if it is not for the log, which has none: with `validateStream: false`, or a stream that is a terminal. */

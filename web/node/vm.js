@@ -1,4 +1,4 @@
-// https://nodejs.org/api/vm.html: arguments are checked as in Node, then the call is refused: a worker runs the code it was deployed with.
+// https://nodejs.org/api/vm.html: arguments are checked as in Node, then what would run code is refused: a worker runs the code it was deployed with.
 import { Buffer } from "./buffer.js";
 import { invalidArgument, requireObject, requireString } from "./errors.js";
 import { notImplemented } from "./http_common.js";
@@ -12,9 +12,11 @@ export const constants = Object.freeze({
 
 const requireInt32 = (value, name) => requireInteger(value, name, -2147483648, 2147483647);
 
+const contexts = new WeakSet(); // what createContext() made; nothing runs in them
+
 export function isContext(object) {
   requireObject(object, "object");
-  return false;
+  return contexts.has(object);
 }
 
 function requireContext(object) {
@@ -45,7 +47,7 @@ export class Script {
     const given = typeof options === "string" ? { filename: options } : options;
     requireOptions(given, "options");
     checkSource(given);
-    throw notImplemented("Script");
+    Object.assign(this, { cachedDataRejected: undefined, sourceMapURL: undefined });
   }
 
   createCachedData() {
@@ -96,7 +98,9 @@ export function createContext(object = {}, options = {}) {
   }
   requireBoolean(importModuleDynamically, "options.importModuleDynamically");
   requireOneOf(microtaskMode, "options.microtaskMode", ["afterEvaluate", undefined]);
-  throw notImplemented("createContext");
+  const context = object === constants.DONT_CONTEXTIFY ? {} : object;
+  contexts.add(context);
+  return context;
 }
 
 export function createScript(code, options = {}) {

@@ -4,9 +4,12 @@
 // The object starts a facet by saying its class. Python opens it in the isolate of the object and knows it by the object and its
 // name (atoll/bindings/durable_object/facets.py).
 import { fetchFrom } from "#bindings/fetch/fetch.js";
-import { endFacet, reach } from "#bindings/rpc/rpc.js";
+import { cloneFacet, endFacet, reach } from "#bindings/rpc/rpc.js";
 import { defineInterface } from "../internal/platform.js";
+import { callOf } from "../internal/async_context.js";
+import { native } from "../internal/native.js";
 import { requireArguments, toDOMString } from "../internal/webidl.js";
+import { runningCall } from "../worker/call.js";
 import { cloneError } from "../rpc/errors.js";
 import { ValueAnswer } from "../rpc/local.js";
 import { classOf } from "../rpc/own_exports.js";
@@ -15,6 +18,7 @@ import { EntrypointHandle, proxyOf } from "../rpc/stubs.js";
 import { isDurableObjectId } from "./id.js";
 
 const OURS = Symbol("ours");
+const CLONED = "Facet was replaced by a clone.";
 const MAX_DEPTH = 4; // with the outermost object
 const MAX_NAME = 256;
 
@@ -26,6 +30,7 @@ class Running {
   #started = null; // a promise of its address
   address = null;
   broken = null; // { error }
+  held = null; // a promise while it is cloned: what it is asked then comes after that
 
   constructor(name, options, before) {
     this.#name = name;
@@ -35,7 +40,7 @@ class Running {
 
   start() {
     this.#started ??= this.#begin();
-    return this.#started;
+    return this.held === null ? this.#started : this.held.then(() => this.#started);
   }
 
   async #begin() {
@@ -76,7 +81,7 @@ class FacetHandle extends EntrypointHandle {
   ask(path, args) {
     this.#running.check();
     const { address } = this.#running;
-    if (address !== null) {
+    if (address !== null && this.#running.held === null) {
       const question = askEntrypoint(reach, { name: address }, path, args);
       this.#watched(question.promise).catch(() => {});
       return question;
@@ -102,7 +107,7 @@ class FacetHandle extends EntrypointHandle {
 export class DurableObjectFacets {
   #depth;
   #running = new Map(); // name -> Running
-  #ends = new Map(); // name -> a promise that settles when the facet of that name is gone
+  #ends = new Map(); // name -> a promise that settles when what was done to the facet of that name is over; rejects if it is no clone
 
   constructor(key, depth) {
     if (key !== OURS) throw new TypeError("Illegal constructor");
@@ -138,22 +143,55 @@ export class DurableObjectFacets {
     this.#end(checkedName(name), new Error("Facet was deleted."), true);
   }
 
-  clone() {
-    throw new Error("clone() of facets is not there yet.");
-  }
-
-  #end(name, error, deletes) {
-    const running = this.#running.get(name);
-    if (running !== undefined) running.broken = { error };
-    this.#running.delete(name);
-    const ended = endFacet({ name, reason: error.message, deletes }).then(
+  /** Stops the facet `dst`, and gives it a copy of what `src` and the facets within have stored. `src` goes on. */
+  clone(src, dst) {
+    requireArguments(arguments.length, 2, "clone");
+    const [name, to] = [checkedName(src), checkedName(dst)];
+    if (name === to) throw new TypeError("A facet cannot be cloned onto itself.");
+    this.#stop(to, new Error(CLONED));
+    const cloned = Promise.all([this.#ends.get(name), this.#ends.get(to)?.catch(() => {})]).then(() => cloneFacet({ name, to }));
+    const over = cloned.then(
       () => {},
       () => {},
     );
+    const running = this.#running.get(name);
+    if (running !== undefined) {
+      running.held = over;
+      over.then(() => {
+        if (running.held === over) running.held = null;
+      });
+    }
+    this.#keep(name, over);
+    this.#keep(to, cloned);
+    runningCall(callOf(native.getAsyncContext()))?.waitUntil(cloned);
+  }
+
+  #end(name, error, deletes) {
+    this.#stop(name, error);
+    const end = () => endFacet({ name, reason: error.message, deletes });
+    const before = this.#ends.get(name);
+    const ended = (before === undefined ? end() : before.then(end, end)).then(
+      () => {},
+      () => {},
+    );
+    this.#keep(name, ended);
+  }
+
+  #stop(name, error) {
+    const running = this.#running.get(name);
+    if (running !== undefined) running.broken = { error };
+    this.#running.delete(name);
+  }
+
+  /** A facet that could not be cloned stays so until it is deleted: it must not look like one that is empty. */
+  #keep(name, ended) {
     this.#ends.set(name, ended);
-    ended.then(() => {
-      if (this.#ends.get(name) === ended) this.#ends.delete(name);
-    });
+    ended.then(
+      () => {
+        if (this.#ends.get(name) === ended) this.#ends.delete(name);
+      },
+      () => {},
+    );
   }
 }
 

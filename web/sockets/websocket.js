@@ -127,7 +127,7 @@ export class WebSocket extends EventTarget {
 
   /** https://websockets.spec.whatwg.org/#dom-websocket-send */
   send(data) {
-    requireArguments(arguments.length, 1, "WebSocket.send");
+    requireArguments(arguments.length, 1, "WebSocket.send", "ArrayBuffer or ArrayBufferView or string");
     if (this.#state === CONNECTING) throw new DOMException("The WebSocket is still connecting.", "InvalidStateError");
     this.#requireUse("send()");
     const isOver = this.#closeSent || this.#state >= CLOSING;

@@ -2,6 +2,7 @@
 // handler and all its waitUntil() promises have finished.
 import { createExtendableEvent, dispatchGlobal } from "../dom/global_scope.js";
 import { runOfEvent } from "../internal/events.js";
+import { lazy } from "../internal/lazy.js";
 import { createContext } from "./context.js";
 import { currentEnv } from "./env.js";
 import { isEntrypoint } from "./handlers.js";
@@ -34,7 +35,7 @@ export function callHandler(target, name, value, call) {
 
 /** In a service-worker script the fields of `value` are those of the event. */
 function dispatchToScript(name, value, call) {
-  const event = createExtendableEvent(name, (promise) => call.waitUntil(promise));
+  const event = createExtendableEvent(name, (promise) => call.waitUntil(promise), lazy("dom/trigger_events.js").classOfEvent(name));
   if (Array.isArray(value)) event.events = value;
   else copyFields(value, event);
   let failure;

@@ -102,6 +102,8 @@ async function send(upload, source) {
   }
 }
 
+const REQUEST = "Request or string";
+
 export class Cache {
   #name;
 
@@ -112,7 +114,7 @@ export class Cache {
 
   /** https://w3c.github.io/ServiceWorker/#cache-match, of which only ignoreMethod has a meaning here. */
   async match(request, options = undefined) {
-    requireArguments(arguments.length, 1, "Cache.match");
+    requireArguments(arguments.length, 1, "Cache.match", REQUEST);
     const { method, url, head } = keyOf(request);
     if (method !== "GET" && !options?.ignoreMethod) return undefined;
     const { meta, body } = await match({ cache: this.#name, url, head });
@@ -121,7 +123,7 @@ export class Cache {
 
   /** https://w3c.github.io/ServiceWorker/#cache-put; resolves in any case, also if the response was not stored. */
   async put(request, response) {
-    requireArguments(arguments.length, 2, "Cache.put");
+    requireArguments(arguments.length, 2, "Cache.put", REQUEST, "Response");
     const { method, url, head } = keyOf(request);
     const state = requireCacheable(method, response);
     const list = headerList(state);
@@ -143,7 +145,7 @@ export class Cache {
   }
 
   async delete(request, options = undefined) {
-    requireArguments(arguments.length, 1, "Cache.delete");
+    requireArguments(arguments.length, 1, "Cache.delete", REQUEST);
     const { method, url } = keyOf(request);
     if (method !== "GET" && !options?.ignoreMethod) return false;
     const { meta } = await remove({ cache: this.#name, url });
@@ -168,6 +170,18 @@ export class CacheStorage {
     const text = toDOMString(name);
     if (text.length > LONGEST_NAME) throw new TypeError("Cache name is too long.");
     return new Cache(OURS, text);
+  }
+}
+
+// Methods of the standard that Cloudflare has only to say that they are not there.
+for (const [Class, names] of [[Cache, ["add", "addAll", "keys", "matchAll"]], [CacheStorage, ["delete", "has", "keys", "match"]]]) {
+  for (const name of names) {
+    const refuse = () => {
+      throw new Error(`Failed to execute '${name}' on '${Class.name}': the method is not implemented.`);
+    };
+    Object.defineProperty(Class.prototype, name, {
+      value: Object.defineProperty(refuse, "name", { value: name }), writable: true, enumerable: true, configurable: true,
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 // The Durable Object class of D1 databases. Python loads it as a worker of its own for each tenant (ops.py): no code of the
 // tenant runs beside it. It is no part of the engine's bundle, and uses only what workers have.
 import { DurableObject } from "cloudflare:workers";
-import { dump, Loader, split } from "./dump.mjs";
+import { COMMENTS, dump, Loader, split } from "./dump.mjs";
 
 const DROPS = /^\s*drop\b/i; // writes no row, and reads those of the schema
 const MOST = 16 << 20; // characters of an answer
@@ -9,7 +9,6 @@ const NO_STATEMENT = "No SQL statements detected.";
 const NONE_OF_SQLITE = "SQL code did not contain a statement.";
 
 const ONLY_READS = "Only statements that read may run here: SELECT, WITH, VALUES and EXPLAIN of any but PRAGMA.";
-const COMMENTS = /^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
 const READS = /^(?:select|with|values|explain\s+(?:query\s+plan\s+)?(?:select|with|values|insert|update|delete|replace|create|drop|alter))\b/i;
 
 export default {};
@@ -48,7 +47,7 @@ export class Database extends DurableObject {
   }
 
   /** A step of an export: "+" and text, or "." and the last text. A step of an import: "+", or "." and its result as JSON. */
-  #continue({ kind, session, begin, options, piece, isLast, isOver }) {
+  #continue({ kind, session, begin, options, piece, scans, isLast, isOver }) {
     if (begin) {
       this.#refuseWhileBusy();
       const { sql } = this.ctx.storage;
@@ -64,7 +63,7 @@ export class Database extends DurableObject {
       return ".";
     }
     try {
-      return kind === "export" ? this.#exportMore(transfer.work) : this.#importMore(transfer.work, piece, isLast);
+      return kind === "export" ? this.#exportMore(transfer.work) : this.#importMore(transfer.work, piece, scans, isLast);
     } catch (error) {
       if (kind === "export") this.#transfer = null;
       throw error;
@@ -85,7 +84,11 @@ export class Database extends DurableObject {
     return `+${parts.join("")}`;
   }
 
-  #importMore(loader, piece, isLast) {
+  #importMore(loader, piece, scans, isLast) {
+    if (scans) {
+      loader.scan(piece, isLast);
+      return "+";
+    }
     loader.load(piece, isLast);
     if (!isLast) return "+";
     const [broken] = this.ctx.storage.sql.exec("PRAGMA foreign_key_check").toArray();

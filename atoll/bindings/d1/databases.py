@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from importlib import resources
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from msgspec import Struct
 
 from atoll.api.refusals import ApiCode, Refused
 from atoll.bindings.services import Objects
+from atoll.db.shared import opened
 from atoll.db.sqlite import Database
+from atoll.db.touched import Touched
 from atoll.objects.store import ObjectKey
 
 OBJECT_ID = "0" * 64  # each database has a namespace to itself
@@ -30,15 +33,30 @@ class StoredDatabase(Struct, frozen=True):
         return ObjectKey(self.id, OBJECT_ID)
 
 
-class Databases:
-    """All of them in memory, and on disk in a file of their own."""
+async def _ignore(id: str) -> None: ...
 
-    def __init__(self, path: Path) -> None:
-        folder = resources.files("atoll.bindings.d1") / "migrations"
-        self._database = Database(path, migrations=folder)
-        self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
+
+class Databases:
+    """All of them in memory, and in a file of their own, or in one that nodes share."""
+
+    def __init__(self, place: Path | Database) -> None:
+        self._database = opened(place, resources.files("atoll.bindings.d1") / "migrations")
         self._most: dict[str, int | None] = {}
         self._turn = asyncio.Lock()  # of changes
+        self._database.listen(self._follow)
+        self.on_gone: Callable[[str], Awaitable[None]] = _ignore  # another node has deleted a database
+        self._load()
+
+    async def _follow(self, touched: Touched) -> None:
+        """Another node has changed something."""
+        known = set(self._by_id)
+        self._load()
+        for id in known - set(self._by_id):
+            await self.on_gone(id)
+
+    def _load(self) -> None:
+        self._by_name: dict[str, dict[str, StoredDatabase]] = {}  # by tenant, by name
+        self._by_id: dict[str, StoredDatabase] = {}
         sql = "SELECT id, tenant, name, created_at FROM databases"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             found = StoredDatabase(*row)
@@ -46,6 +64,7 @@ class Databases:
 
     def _add(self, database: StoredDatabase) -> None:
         self._by_name.setdefault(database.tenant, {})[database.name] = database
+        self._by_id[database.id] = database
 
     def find(self, tenant: str, name: str) -> StoredDatabase | None:
         """By its name or its UUID."""
@@ -54,6 +73,9 @@ class Databases:
 
     def named(self, tenant: str, name: str) -> StoredDatabase | None:
         return self._by_name.get(tenant, {}).get(name)
+
+    def by_id(self, id: str) -> StoredDatabase | None:
+        return self._by_id.get(id)
 
     def of_tenant(self, tenant: str) -> list[StoredDatabase]:
         return sorted(self._by_name.get(tenant, {}).values(), key=lambda each: each.name)
@@ -87,8 +109,9 @@ class Databases:
         async with self._turn:
             if self._by_name.get(database.tenant, {}).pop(database.name, None) is None:
                 return  # another request was faster
+            self._by_id.pop(database.id, None)
             try:
-                await objects.delete(database.key)
+                await objects.delete_namespace(database.id)
                 await self._write("DELETE FROM databases WHERE id = ?", database.id)
             except BaseException:
                 self._add(database)

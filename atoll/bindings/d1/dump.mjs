@@ -118,14 +118,37 @@ export function* split(text) {
   if (start < text.length) yield { sql: text.slice(start), isWhole: false, hasCode: hasCode || text.slice(end).trim() !== "" };
 }
 
+/** What may be before the first word of a statement. */
+export const COMMENTS = /^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
 const LONG = 90_000; // characters of a statement that SQLite takes as it is
 const LITERAL = /'(?:[^']|'')*'|"(?:[^"]|"")*"/g;
 const OURS = /^(?:BEGIN(?:\s+TRANSACTION)?|COMMIT|END(?:\s+TRANSACTION)?|PRAGMA\s+foreign_keys\s*=\s*\w+)\s*;$/i;
 
-/** Runs statements of a text that comes in pieces. */
+const NAME = '("(?:[^"]|"")+"|`(?:[^`]|``)+`|\\[[^\\]]+\\]|[\\w$\\u0080-\\uffff]+)';
+const PATH = `(?:${NAME}\\s*\\.\\s*)?${NAME}`;
+const INDEX = new RegExp(`^CREATE\\s+(?:UNIQUE\\s+)?INDEX\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?${PATH}\\s+ON\\s+${NAME}\\s*\\(`, "i");
+const TABLE = new RegExp(`^CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?${PATH}\\s*\\(`, "i");
+const MOST_INDEXES = 1 << 20; // characters of their statements
+
+const codeOf = (sql) => sql.replace(COMMENTS, "");
+
+/** A name as SQLite compares it. */
+function plain(name) {
+  const quote = { '"': '"', "`": "`", "[": "]" }[name[0]];
+  const inner = quote === undefined ? name : name.slice(1, -1);
+  return (quote === '"' || quote === "`" ? inner.replaceAll(quote + quote, quote) : inner).toLowerCase();
+}
+
+/**
+ * Runs statements of a text that comes in pieces. One statement may change 32 MB. An index of a large table is more, if it is made
+ * when the rows are there. So a text may be scanned first: then its indexes are made with their tables.
+ */
 export class Loader {
   #sql;
   #rest = "";
+  #indexes = new Map(); // table -> statements that make its indexes
+  #size = 0; // of them
+  #made = new Set(); // those that were run
   queries = 0;
   read = 0;
   written = 0;
@@ -134,18 +157,48 @@ export class Loader {
     this.#sql = sql;
   }
 
+  /** Notes the indexes in a text. The text comes again, to load(). */
+  scan(piece, isLast) {
+    this.#each(piece, isLast, (sql) => {
+      const [, , , table] = INDEX.exec(codeOf(sql)) ?? [];
+      if (table === undefined) return;
+      this.#size += sql.length;
+      if (this.#size > MOST_INDEXES) throw new Error("The indexes of this file are too many to be made with their tables: create them before the rows.");
+      const known = this.#indexes.get(plain(table));
+      if (known === undefined) this.#indexes.set(plain(table), [sql]);
+      else known.push(sql);
+    });
+  }
+
   load(piece, isLast) {
+    this.#each(piece, isLast, (sql) => this.#run(sql));
+  }
+
+  #each(piece, isLast, act) {
     const whole = this.#rest + piece;
     this.#rest = "";
     for (const { sql, isWhole, hasCode } of split(whole)) {
       if (!isWhole && !isLast) this.#rest = sql;
-      else if (isWhole || hasCode) this.#run(sql);
+      else if (isWhole || hasCode) act(sql);
     }
     if (this.#rest.length > 32 << 20) throw new Error("A statement is larger than 32 MB, or a quote has no end.");
   }
 
   #run(sql) {
     if (OURS.test(sql.trim())) return; // the whole import is one transaction
+    this.queries++;
+    if (this.#made.has(sql)) return;
+    this.#execute(sql);
+    const [, , table] = (this.#indexes.size > 0 && TABLE.exec(codeOf(sql))) || [];
+    if (table === undefined) return;
+    for (const index of this.#indexes.get(plain(table)) ?? []) {
+      this.#made.add(index);
+      this.#execute(index);
+    }
+  }
+
+  #execute(text) {
+    const sql = codeOf(text);
     const binds = [];
     const code = sql.length < LONG ? sql : shorten(sql, binds);
     try {
@@ -156,7 +209,6 @@ export class Loader {
     } catch (error) {
       throw new Error(`${error.message}, in the statement: ${sql.trim().slice(0, 200)}`, { cause: error });
     }
-    this.queries++;
   }
 }
 

@@ -29,7 +29,8 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="d1",
-    one_node="D1 databases",
+    shared_file="d1_databases",
+    stays="D1 databases",
     holds=("d1.db", "SELECT count(*) FROM databases"),
     make=make,
     cloudflare="atoll.bindings.d1.cloudflare",

@@ -19,6 +19,7 @@ from atoll.bindings.base import Binding, OpCall, Reply, op
 from atoll.bindings.d1.databases import OBJECT_ID, Databases, StoredDatabase
 from atoll.bindings.services import InnerRequest, Objects, ObjectTarget, Services
 from atoll.errors import BindingRefused, CalleeFailed, InvalidArgument
+from atoll.objects.store import ObjectKey
 from atoll.wire.generated import Event
 from atoll.workers import Limits, Module, ModuleKind, ScriptFormat, Version
 
@@ -28,12 +29,17 @@ MAX_QUERY = 32 << 20
 MAX_ANSWER = 48 << 20  # bytes; database.mjs bounds the characters
 MAX_ERROR = 64 << 10
 QUERY_MS = 30_000
+SHARED = "d1_databases"  # the file of databases that nodes share
 MODULE = "database.mjs"
 MODULES = MODULE, "dump.mjs"
 
 
 class D1Entry(msgspec.Struct, forbid_unknown_fields=True):
     database: str
+
+
+def _target(database: StoredDatabase) -> ObjectTarget:
+    return ObjectTarget(database.id, OBJECT_ID, "Database", is_sql=True)
 
 
 class QueryFailed(Exception):
@@ -47,7 +53,12 @@ class D1(Binding):
     def __init__(self, services: Services) -> None:
         self._services = services
         self.folder = services.settings.data
-        self.databases = Databases(services.settings.data / "d1.db")
+        alone = services.settings.data / "d1.db"
+        self.databases = Databases(services.place_of(SHARED) if services.shares_objects else alone)
+        if services.objects is not None:
+            self.databases.on_gone = services.objects.delete_namespace
+            others = services.objects.resolve
+            services.objects.resolve = lambda key: self.resolve(key) or others(key)
         folder = resources.files("atoll.bindings.d1")
         self._modules = tuple(Module(name, ModuleKind.ESM, (folder / name).read_bytes()) for name in MODULES)
         self._versions: dict[str, Version] = {}  # by tenant
@@ -90,6 +101,11 @@ class D1(Binding):
 
     # --- queries ---
 
+    def resolve(self, key: ObjectKey) -> tuple[ObjectTarget, Version] | None:
+        """The class of a database, for calls of another node."""
+        found = self.databases.by_id(key.namespace) if key.id == OBJECT_ID else None
+        return None if found is None else (_target(found), self._version(found.tenant))
+
     @op("d1.query")
     async def query(self, call: OpCall) -> Reply:
         if len(call.body) > MAX_QUERY:
@@ -106,11 +122,10 @@ class D1(Binding):
 
     async def ask(self, database: StoredDatabase, query: bytes, hops: int = 0) -> bytes:
         """The answer of a database in JSON."""
-        target = ObjectTarget(database.id, OBJECT_ID, "Database", is_sql=True)
         head = b"POST http://d1/\nhost: d1\r\ncontent-length: %d\r\n" % len(query)
         event = int(Event.ENTRYPOINT)
         call = self._services.inner.start(
-            InnerRequest(self._version(database.tenant), head, query, True, hops, event, None, target)
+            InnerRequest(self._version(database.tenant), head, query, True, hops, event, None, _target(database))
         )
         whole, size = BytesIO(), 0
         try:
@@ -119,7 +134,7 @@ class D1(Binding):
             while size <= most and (chunk := await call.read()):
                 size += whole.write(chunk)
         except CalleeFailed as failed:
-            raise QueryFailed(failed.failure.message) from None
+            raise QueryFailed(failed.failure.message.replace("Durable Object", "D1 DB", 1)) from None
         finally:
             call.close()
         if status != 200:

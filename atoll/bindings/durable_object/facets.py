@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +19,17 @@ from atoll.bindings.durable_object.entries import CLASS_NAME
 from atoll.bindings.durable_object.namespaces import FacetRow, Namespaces
 from atoll.bindings.scope import CallScope
 from atoll.bindings.services import FacetTarget, Objects, ObjectTarget
-from atoll.errors import InvalidArgument
-from atoll.objects.store import ObjectKey
+from atoll.errors import InvalidArgument, StorageFailed
+from atoll.objects.store import ObjectDamaged, ObjectKey
+
+log = logging.getLogger("atoll.objects")
 
 FACET = "facet "  # begins the name of a facet, where otherwise the name of a binding stands
 MAX_FACET = 64 << 10  # characters of such a name
 MAX_NAME = 256
 MAX_DEPTH = 4  # with the outermost object
-DELETED_TEXT = "Facet was deleted."
+CLONED_TEXT = "Facet was replaced by a clone."
+UNREADABLE_TEXT = "Durable Object storage cannot be read."
 
 
 class FacetName(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,12 +47,15 @@ def is_facet(name: object) -> bool:
 
 
 class Facets:
-    def __init__(self, namespaces: Namespaces, objects: Callable[[], Objects]) -> None:
+    def __init__(self, namespaces: Namespaces, objects: Callable[[], Objects], *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
         self._namespaces = namespaces
         self._objects = objects
 
     def target(self, scope: CallScope, text: str) -> ObjectTarget:
         """The facet that the object behind a call names."""
+        if self._is_shared:
+            raise InvalidArgument("facets are not there yet on nodes that share Durable Objects")
         try:
             said = msgspec.json.decode(text[len(FACET) :], type=FacetName) if len(text) <= MAX_FACET else None
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -91,9 +98,33 @@ class Facets:
         rows = self._namespaces.facets_in(around.namespace, root, path)
         keys = {ObjectKey(row.namespace, row.id) for row in rows} | {ObjectKey(around.namespace, facet_id(root, path))}
         for key in keys:
-            self._objects().reset(key, DELETED_TEXT if deletes else reason[:4096])
+            self._objects().reset(key, reason[:4096])
         if deletes:
             await self.delete(rows)
+
+    async def clone(self, scope: CallScope, name: object, to: object) -> None:
+        """Give a facet a copy of what another one and those within it have stored, in place of its own.
+
+        What the first one has committed is copied, while it runs. What is known to be within an object is deleted with
+        it, so a copy is known before anything is stored of it.
+        """
+        if not isinstance(name, str) or not isinstance(to, str) or name == to:
+            raise InvalidArgument("the name of a facet is malformed")
+        around = self._around(scope)
+        root, path = self._child(around, name)
+        _, target = self._child(around, to)
+        await self.end(scope, to, CLONED_TEXT, deletes=True)
+        for row in self._namespaces.facets_in(around.namespace, root, path):
+            inner = (*target, *json.loads(row.path)[len(path) :])
+            if refusal := self._objects().refuses_new(around.namespace):
+                raise InvalidArgument(refusal)
+            copied = FacetRow(around.namespace, facet_id(root, inner), root, json.dumps(inner))
+            self._namespaces.know_facet(copied)
+            try:
+                await self._objects().store.copy(ObjectKey(row.namespace, row.id), ObjectKey(row.namespace, copied.id))
+            except ObjectDamaged as error:
+                log.error("facet %s of namespace %s cannot be cloned: %s", row.id, row.namespace, error)
+                raise StorageFailed(UNREADABLE_TEXT) from None
 
     async def delete(self, rows: list[FacetRow]) -> None:
         for row in rows:

@@ -42,7 +42,8 @@ def admin(binding: Binding, tools: AdminTools) -> list[Route]:
 
 MANIFEST = Manifest(
     kind="durable_object",
-    one_node="Durable Objects",
+    shared_file="object_classes",
+    stays="Durable Objects",
     holds=("object_namespaces.db", "SELECT count(*) FROM namespaces"),
     make=make,
     cloudflare="atoll.bindings.durable_object.cloudflare",

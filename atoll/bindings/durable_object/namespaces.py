@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
 import apsw
 from msgspec import Struct
 
-from atoll.db.sqlite import Database
-from atoll.errors import InvalidArgument
+from atoll.db.shared import SharedDatabase, opened
+from atoll.db.sqlite import Database, DatabaseClosed
+from atoll.db.touched import Touched
+from atoll.errors import InvalidArgument, StorageFailed
 
 ID = re.compile(r"[0-9a-f]{64}")
 JURISDICTIONS = ("eu", "fedramp", "fedramp-high", "us")
@@ -69,11 +73,38 @@ class FacetRow(Struct, frozen=True):
 
 
 class Namespaces:
-    """All of them in memory, and on disk in a file of their own."""
+    """All of them in memory, and in a file of their own, or in one that nodes share."""
 
-    def __init__(self, path: Path) -> None:
-        folder = resources.files("atoll.bindings.durable_object") / "migrations"
-        self._database = Database(path, migrations=folder)
+    def __init__(self, place: Path | Database) -> None:
+        self._database = opened(place, resources.files("atoll.bindings.durable_object") / "migrations")
+        self._database.listen(self._follow)
+        self._planned: dict[tuple[str, str, str, str], tuple[str, bytes]] = {}  # what a deploy will create
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_gone: Callable[[str], None] = lambda id: None  # another node has deleted a namespace
+        self._load()
+
+    async def _follow(self, touched: Touched) -> None:
+        """Another node has changed something."""
+        known = {each.id for each in self._by_id.values() if not each.is_deleted}
+        self._load()
+        for id in known:
+            if self.get(id) is None:
+                self.on_gone(id)
+
+    def _post(self, write: Callable[[apsw.Connection], None]) -> None:
+        """Write later what is in memory already. What another node changes meanwhile is read without it: read again."""
+        self._database.post(write)
+        if isinstance(self._database, SharedDatabase):
+            task = asyncio.get_running_loop().create_task(self._written())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _written(self) -> None:
+        with suppress(StorageFailed, DatabaseClosed):
+            await self._database.write(lambda connection: None, anyway=True)  # after it, in the same queue
+            self._load()
+
+    def _load(self) -> None:
         self._by_id: dict[str, ObjectNamespace] = {}
         self._by_class: dict[tuple[str, str, str], ObjectNamespace] = {}
         self._tags: dict[tuple[str, str], list[str]] = {}  # by tenant and worker, in the order they were applied
@@ -81,7 +112,6 @@ class Namespaces:
         self._declared: dict[tuple[str, str], tuple[int, str]] = {}  # by tenant and worker: when, and the `exports`
         self._facets: dict[tuple[str, str], dict[str, FacetRow]] = {}  # by namespace and root, then by id
         self._facet_counts: dict[str, int] = {}  # by namespace
-        self._planned: dict[tuple[str, str, str, str], tuple[str, bytes]] = {}  # what a deploy will create
         sql = "SELECT id, tenant, worker, class, sql, secret, tag, deleted FROM namespaces"
         for row in self._database.read(lambda c: list(c.execute(sql))):
             id, tenant, worker, name, is_sql, secret, tag, deleted = row
@@ -172,7 +202,7 @@ class Namespaces:
             _execute(c, "INSERT OR REPLACE INTO forwards VALUES (?, ?, ?, ?)", (*old, namespace.id))
             _execute(c, "DELETE FROM forwards WHERE tenant = ? AND worker = ? AND class = ?", (tenant, worker, to))
 
-        self._database.post(write)
+        self._post(write)
 
     # --- facets ---
 
@@ -189,7 +219,7 @@ class Namespaces:
             raise InvalidArgument("Maximum number of facets exceeded.")
         self._add_facet(row)
         values = (row.namespace, row.id, row.root, row.path)
-        self._database.post(lambda c: _execute(c, "INSERT OR IGNORE INTO facets VALUES (?, ?, ?, ?)", values))
+        self._post(lambda c: _execute(c, "INSERT OR IGNORE INTO facets VALUES (?, ?, ?, ?)", values))
 
     def facets_in(self, namespace: str, root: str, path: tuple[str, ...] = ()) -> list[FacetRow]:
         """The facets of an object; those at `path` and within it."""
@@ -219,12 +249,12 @@ class Namespaces:
             return
         self._declared[tenant, worker] = made_at, exports
         values = (tenant, worker, made_at, exports)
-        self._database.post(lambda c: _execute(c, "INSERT OR REPLACE INTO declared VALUES (?, ?, ?, ?)", values))
+        self._post(lambda c: _execute(c, "INSERT OR REPLACE INTO declared VALUES (?, ?, ?, ?)", values))
 
     def mark_deleted(self, namespace: ObjectNamespace) -> None:
         del self._by_class[namespace.tenant, namespace.worker, namespace.class_name]
         namespace.is_deleted = True
-        self._database.post(lambda c: _execute(c, "UPDATE namespaces SET deleted = 1 WHERE id = ?", (namespace.id,)))
+        self._post(lambda c: _execute(c, "UPDATE namespaces SET deleted = 1 WHERE id = ?", (namespace.id,)))
 
     async def forget(self, namespace: ObjectNamespace) -> None:
         """Its objects are deleted."""
@@ -243,7 +273,7 @@ class Namespaces:
     def applied(self, tenant: str, worker: str, tag: str) -> None:
         self._tags.setdefault((tenant, worker), []).append(tag)
         sql = "INSERT OR IGNORE INTO applied_tags (tenant, worker, tag) VALUES (?, ?, ?)"
-        self._database.post(lambda c: _execute(c, sql, (tenant, worker, tag)))
+        self._post(lambda c: _execute(c, sql, (tenant, worker, tag)))
 
     async def forget_tags(self, tenant: str, worker: str) -> None:
         self._tags.pop((tenant, worker), None)

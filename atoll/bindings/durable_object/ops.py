@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 MAX_NAME = 16 << 10  # characters of the name of an object
+SHARED = "object_classes"  # the file of namespaces that nodes share
 RPC = int(Event.RPC)
 EXPORTS_SINCE = "2025-11-17"
 
@@ -56,13 +57,16 @@ class DurableObjects(Binding):
     def __init__(self, services: Services, pipes: PipeBinding) -> None:
         self._services = services
         self._pipes = pipes
-        self.namespaces = Namespaces(services.settings.data / "object_namespaces.db")
+        alone = services.settings.data / "object_namespaces.db"
+        self.namespaces = Namespaces(services.place_of(SHARED) if services.shares_objects else alone)
         self.trigger: ObjectMigrations = ObjectMigrations(self.namespaces, services.objects)
-        self.facets = Facets(self.namespaces, lambda: self.objects)
+        self.facets = Facets(self.namespaces, lambda: self.objects, is_shared=services.shares_objects)
         self.console = ObjectConsole(services.inner, services.workers)
         self._most: dict[str, int | None] = {}
         if services.objects is not None:
-            services.objects.resolve = self.resolve
+            self.namespaces.on_gone = self.trigger.end
+            others = services.objects.resolve
+            services.objects.resolve = lambda key: self.resolve(key) or others(key)
             services.objects.refuses_new = self._refuses_new
 
     @property
@@ -211,7 +215,8 @@ class DurableObjects(Binding):
         head = NOT_PLAIN.sub("?", f"RPC {target.class_name}.{method}").encode("ascii") + b"\n"
         session = scope.local(RpcEnds).open(meta.get("session"), is_used=meta.get("caps") is True)
         try:
-            aimed = target._replace(path=names)
+            is_local = meta.get("caps") is True or meta.get("pipes") is not None
+            aimed = target._replace(path=names, is_local=is_local)
             inner = self._services.inner.method(
                 InnerRequest(callee, head, call.body, True, scope.hops, RPC, scope, aimed, session, way)
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -145,9 +145,12 @@ class ObjectMigrations(Trigger):
 
     def _delete_marked(self) -> None:
         for namespace in self._namespaces.deleted():
-            task = asyncio.get_running_loop().create_task(self._delete(namespace))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._delete(namespace))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _delete(self, namespace: ObjectNamespace) -> None:
         assert self._objects is not None
@@ -156,6 +159,11 @@ class ObjectMigrations(Trigger):
             await self._namespaces.forget(namespace)
         except Exception:
             log.exception("the objects of a deleted class could not be deleted; the next start tries again")
+
+    def end(self, namespace: str) -> None:
+        """Another node has deleted a namespace: end the objects of it that live here."""
+        assert self._objects is not None
+        self._start(self._objects.delete_namespace(namespace))
 
     async def drop(self, worker_id: str) -> None:
         """The worker was deleted: so are its objects."""

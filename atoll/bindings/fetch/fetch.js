@@ -252,7 +252,7 @@ function targetOf(url) {
 /** https://fetch.spec.whatwg.org/#dom-global-fetch */
 export function fetch(input, init = undefined) {
   try {
-    requireArguments(arguments.length, 1, "fetch");
+    requireArguments(arguments.length, 1, "fetch", "Request or string");
   } catch (error) {
     return Promise.reject(error);
   }

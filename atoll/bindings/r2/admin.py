@@ -213,7 +213,7 @@ class R2Api:
         place, key = await self._place(request), limits.checked_key(request.path_params["key"])
         meta = meta_of_headers(request)
         await self._audit.note(caller_of(request), "r2.put", place.bucket, key.decode())
-        upload = self._store.begin(place, announced(request))
+        upload = await self._store.begin(place, announced(request))
         try:
             stored = await _received(request, upload, key, meta)
         finally:
@@ -244,7 +244,7 @@ class R2Api:
         asked = request.query_params
         given = asked.get("part", "")
         number = limits.checked_part_number(int(given) if given.isdecimal() else given)
-        upload = self._store.begin(place, announced(request))
+        upload = await self._store.begin(place, announced(request))
         try:
             await receive_into(upload, request.stream())
             part = await upload.put_part(limits.checked_upload_id(asked.get("upload_id")), key, number)

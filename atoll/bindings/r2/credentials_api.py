@@ -11,7 +11,8 @@ from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import Route, caller_of, json_answer, no_content, read_shape
 from atoll.bindings.r2.admin import iso_ms
-from atoll.bindings.r2.credentials import Credential, Credentials
+from atoll.bindings.r2.credentials import Credentials
+from atoll.bindings.r2.records import Credential
 from atoll.bindings.r2.store import BucketPlace, ObjectStore
 from atoll.errors import QuotaExceeded
 
@@ -60,7 +61,7 @@ class CredentialsApi:
         ]  # fmt: skip
 
     async def list(self, request: Request) -> Response:
-        found = self._credentials.of(caller_of(request).tenant)
+        found = await self._credentials.of(caller_of(request).tenant)
         return json_answer(CredentialsAnswer([_shown(each) for each in found]))
 
     async def create(self, request: Request) -> Response:
@@ -81,7 +82,7 @@ class CredentialsApi:
 
     async def delete(self, request: Request) -> Response:
         access_key, caller = request.path_params["credential"], caller_of(request)
-        known = self._credentials.find(access_key)
+        known = await self._credentials.find(access_key)
         if known is None or known.tenant != caller.tenant:
             hint = "GET /api/r2-credentials lists the access keys"
             raise Refused(ApiCode.NOT_FOUND, f"there is no access key `{access_key[:80]}`", hint)

@@ -46,6 +46,7 @@ OTHER_FAULT = "the storage of this node cannot be read or written"
 class ContentFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._made = time.time()
         self._told: dict[str, float] = {}  # faults that were logged, and when
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="r2")
         for name in (UNFINISHED, OBJECTS):
@@ -175,6 +176,10 @@ class ContentFiles:
     def unfinished(self) -> list[int]:
         """Files that the index may not have."""
         return list(_numbers(self._folder / UNFINISHED))
+
+    def old_unfinished(self) -> list[int]:
+        """Those of them that an earlier process left."""
+        return [number for number in self.unfinished() if self._first_path(number).stat().st_mtime < self._made]
 
     @property
     def is_checked(self) -> bool:

@@ -8,12 +8,12 @@ from atoll.manifests.manifest import MB, BindingQuota, BindingSetting, CommandGr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from atoll.api.admin import AdminTools
     from atoll.api.routes import Route
     from atoll.bindings.base import Binding, Need
     from atoll.bindings.r2.around.notifications import MessageSink
+    from atoll.bindings.r2.records import RecordedStore
     from atoll.bindings.r2.service.contents import ServiceContents
     from atoll.bindings.services import Services
     from atoll.config import Settings
@@ -27,22 +27,34 @@ def make(services: Services, need: Need) -> Binding:
     from atoll.bindings.r2.around.settings import BucketSettings
     from atoll.bindings.r2.credentials import Credentials
     from atoll.bindings.r2.ops import R2
-    from atoll.bindings.r2.sqlite import SqliteObjects
     from atoll.public_address import public_address
 
-    store = SqliteObjects(services.settings.data, _service(services))
-    settings = BucketSettings(store.database)
-    notifications = Notifications(store.database, settings, cast("MessageSink", need("queue")))
-    store.note, store.noted = notifications.note, notifications.wake
+    store, look_seconds = _store(services)
+    settings = BucketSettings(store.records)
+    notifications = Notifications(store.records, cast("MessageSink", need("queue")), look_seconds=look_seconds)
+    store.noting = notifications
     lifecycle = Lifecycle(store, settings)
     lifecycle.start()
     address = public_address(services.settings, services.settings.port)
-    public = PublicBuckets(store.database, public_domain(services.settings), address)
+    public = PublicBuckets(store.records, public_domain(services.settings), address)
     around = Around(settings, public, lifecycle, notifications)
-    return R2(store, Credentials(store.database, services.seals), around)
+    return R2(store, Credentials(store.records, services.seals), around)
 
 
-def _service(services: Services) -> Callable[[str, Path], ServiceContents] | None:
+def _store(services: Services) -> tuple[RecordedStore, float | None]:
+    """The store, and how often to look for what other nodes left."""
+    if services.cluster is None:
+        from atoll.bindings.r2.sqlite import SqliteObjects
+
+        return SqliteObjects(services.settings.data, _service(services)), None
+    from atoll.bindings.r2.postgres.store import LOOK_SECONDS, PostgresObjects, refuse_own_index
+
+    refuse_own_index(services.settings.data)
+    cluster = services.cluster
+    return PostgresObjects(services.settings.data, cluster.postgres, cluster.session, _service(services)), LOOK_SECONDS
+
+
+def _service(services: Services) -> Callable[[str, Callable[[], bytes]], ServiceContents] | None:
     """Opens the service that holds contents, if the settings name one."""
     from atoll.bindings.r2.service.client import ServiceClient
     from atoll.bindings.r2.service.contents import ServiceContents
@@ -52,7 +64,7 @@ def _service(services: Services) -> Callable[[str, Path], ServiceContents] | Non
     if named is None:
         return None
     client = ServiceClient(services.settings, named, services.pacer, services.holdings)
-    return lambda folder, owner_file: ServiceContents(client, folder, owner_file)
+    return lambda folder, owner: ServiceContents(client, folder, owner)
 
 
 def admin(binding: Binding, tools: AdminTools) -> list[Route]:
@@ -89,8 +101,7 @@ def site(binding: Binding) -> object:
 
 MANIFEST = Manifest(
     kind="r2",
-    one_node="R2 buckets",
-    holds=("r2/index.db", "SELECT count(*) FROM buckets"),
+    moved="atoll.bindings.r2.moving",
     make=make,
     cloudflare="atoll.bindings.r2.cloudflare",
     config="atoll.bindings.r2.config",

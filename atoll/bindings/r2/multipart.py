@@ -1,4 +1,4 @@
-"""Multipart uploads in the index. Functions of a connection, run on the writer thread."""
+"""Multipart uploads in the index of one node. Functions of a connection, run on the writer thread."""
 
 from __future__ import annotations
 
@@ -79,17 +79,23 @@ def complete(
     if upload.state != IN_PROGRESS:
         raise R2Refused(10024)
     parts = _wanted_parts(connection, upload_id, wanted)
+    stored, part_size = assembled(key, upload, parts, now)
+    for number, part in enumerate(parts, 1):
+        connection.execute(MOVE_SEGMENT, (content, number, part.content))
+    _finish(connection, bucket, upload_id, COMPLETED)
+    replace(connection, bucket, stored, ContentPlace(content, part_size), ALWAYS)
+    return stored
+
+
+def assembled(key: bytes, upload: UploadRow, parts: Sequence[PartRow], now: int) -> tuple[StoredObject, int]:
+    """The object that these parts make, and the size of all but the last. R2Refused if they cannot make one."""
     part_size = _checked_part_size([part.size for part in parts])
     digest = hashlib.md5(b"".join(bytes.fromhex(part.etag) for part in parts), usedforsecurity=False)
     stored = StoredObject(
         key, secrets.token_hex(16), sum(part.size for part in parts), f"{digest.hexdigest()}-{len(parts)}", now,
         upload.storage_class, "{}", upload.http, upload.custom,
     )  # fmt: skip
-    for number, part in enumerate(parts, 1):
-        connection.execute(MOVE_SEGMENT, (content, number, part.content))
-    _finish(connection, bucket, upload_id, COMPLETED)
-    replace(connection, bucket, stored, ContentPlace(content, part_size), ALWAYS)
-    return stored
+    return stored, part_size
 
 
 def _wanted_parts(connection: apsw.Connection, upload_id: str, wanted: Sequence[tuple[int, str]]) -> list[PartRow]:

@@ -261,7 +261,7 @@ class R2(Binding):
         """
         length = call.meta.get("length")
         size = limits.checked_size(len(call.body) if length is None else length)
-        upload = Upload(self.store.begin(place_of(call), size, checksum), finish)
+        upload = Upload(await self.store.begin(place_of(call), size, checksum), finish)
         if length is not None:
             answer = {"upload": call.scope.keep(upload)}
             if call.meta.get("divert") is True and call.scope.request is not None:

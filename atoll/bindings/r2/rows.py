@@ -7,6 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from atoll.bindings.r2.conditions import OnlyIf
+from atoll.bindings.r2.listing import Listing
 from atoll.bindings.r2.store import (
     ListPage,
     ListQuery,
@@ -15,13 +16,8 @@ from atoll.bindings.r2.store import (
     R2OverQuota,
     R2Usage,
     StoredObject,
-    after_prefix,
 )
 from atoll.db.sqlite import rows
-
-FEW = 1  # rows of the first step of a list by groups, and of the step after a group: others would be skipped
-PAGE_BYTES = 1 << 20  # of metadata in a page of a list
-LAST = b"\xff"  # after every key
 
 FACTS = "key, version, size, etag, uploaded, storage_class, checksums"
 FIND = f"SELECT {FACTS}, http, custom FROM objects WHERE bucket = ? AND key = ?"
@@ -39,7 +35,7 @@ DELETE = "DELETE FROM objects WHERE bucket = ? AND key = ?"
 USAGE = "SELECT objects, bytes FROM usage WHERE tenant = ?"
 
 
-IN_FILE, IN_SERVICE = range(2)  # where a segment is
+IN_FILE, IN_SERVICE, IN_ROWS = range(3)  # where a segment is; rows are those of PostgreSQL
 
 
 class ContentSegment(NamedTuple):
@@ -101,30 +97,9 @@ def refuse_over(before: R2Usage, after: R2Usage, bound: R2Bound) -> None:
 
 
 def list_page(connection: apsw.Connection, bucket: int, query: ListQuery) -> ListPage:
-    """One page. A group is found by its first key; the rest of it is skipped, not read."""
     sql = LIST.format("http" if query.with_http else "''", "custom" if query.with_custom else "''")
-    prefix, delimiter, limit = query.prefix, query.delimiter, query.limit
-    end = after_prefix(prefix) or LAST
-    at = max(query.start, prefix)
-    objects: list[StoredObject] = []
-    groups: list[bytes] = []
-    held, step = 0, FEW if delimiter else limit + 1
+    listing = Listing(query)
     while True:
-        batch = rows(connection, StoredObject, sql, bucket, at, end, step)
-        for row in batch:
-            if row.key < at:
-                continue  # of a group that is listed
-            if len(objects) + len(groups) == limit or held > PAGE_BYTES:
-                return ListPage(objects, groups, at)
-            cut = row.key.find(delimiter, len(prefix)) if delimiter else -1
-            if cut >= 0:
-                groups.append(row.key[: cut + len(delimiter)])
-                at = after_prefix(groups[-1]) or LAST
-            else:
-                objects.append(row)
-                at = row.key + b"\0"  # the first key after it
-                held += len(row.http) + len(row.custom)
-        if len(batch) < step:
-            return ListPage(objects, groups, None)
-        has_skipped = at > batch[-1].key + b"\0"
-        step = FEW if has_skipped else min(2 * step, limit + 1)
+        batch = rows(connection, StoredObject, sql, bucket, listing.at, listing.end, listing.step)
+        if (page := listing.take(batch)) is not None:
+            return page

@@ -11,7 +11,6 @@ import builtins
 import secrets
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import resources
@@ -21,11 +20,13 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import apsw
 
 from atoll.bindings.r2 import multipart
+from atoll.bindings.r2.admission import Admission
 from atoll.bindings.r2.conditions import OnlyIf
-from atoll.bindings.r2.content import INLINE, DiskContent, DiskReader, DiskUpload, now_ms
+from atoll.bindings.r2.content import DiskContent, DiskReader, DiskUpload, now_ms
 from atoll.bindings.r2.files import ContentFiles
 from atoll.bindings.r2.garbage import Garbage
 from atoll.bindings.r2.limits import R2Refused
+from atoll.bindings.r2.records import Noting, NotNoting
 from atoll.bindings.r2.rows import (
     DELETE,
     IN_FILE,
@@ -41,6 +42,7 @@ from atoll.bindings.r2.rows import (
 )
 from atoll.bindings.r2.service.contents import ServiceContents
 from atoll.bindings.r2.service.transfer import ServiceReader, ServiceUpload
+from atoll.bindings.r2.sqlite_records import SqliteRecords, note
 from atoll.bindings.r2.store import (
     MAX_BUCKETS,
     BucketFacts,
@@ -60,14 +62,12 @@ from atoll.bindings.r2.store import (
     after_prefix,
 )
 from atoll.db.sqlite import Database, rows
-from atoll.errors import QuotaExceeded, StorageFailed
+from atoll.errors import StorageFailed
 
 T = TypeVar("T")
-OpenService: TypeAlias = "Callable[[str, Path], ServiceContents]"  # (its folder in the service, the owner file)
-Note: TypeAlias = Callable[[apsw.Connection, BucketPlace, int, Change], None]
+OpenService: TypeAlias = "Callable[[str, Callable[[], bytes]], ServiceContents]"  # (its folder there, its owner)
 
 SHORT_LIST = 100  # a longer list is made by a thread
-MAX_OPEN_UPLOADS = 256  # of one tenant into files: each has a descriptor
 FOLDER = "r2"  # in the data folder
 OWNER = "r2-owner"  # names this node in the service; not in backups
 INDEX = "index.db"  # sorted before the files: a backup copies it first
@@ -104,13 +104,13 @@ class SqliteObjects:
         self.database = self._database = Database(
             folder / INDEX, migrations=resources.files("atoll.bindings.r2") / "migrations"
         )
+        self.records = SqliteRecords(self._database)
+        self.noting: Noting = NotNoting()
         self._files = ContentFiles(folder)
         self._known: dict[BucketPlace, BucketRow] = {}
         for row in self._database.read(lambda connection: rows(connection, BucketRow, BUCKETS)):
             self._known[BucketPlace(row.tenant, row.name)] = row
-        self._bounds: dict[str, R2Bound] = {}
-        self._arriving: Counter[str] = Counter()  # bytes of uploads in progress, by tenant
-        self._open_uploads: Counter[str] = Counter()  # by tenant
+        self._admission = Admission()
         self._dropped: set[int] = set()  # buckets, since the start; on the writer thread
         [last] = self._database.read(lambda connection: rows(connection, int, LAST_CONTENT))
         self._first_number = self._last_number = max(last, time.time_ns() // 1000)
@@ -123,7 +123,7 @@ class SqliteObjects:
         if open_service is None:
             return None
         [name] = self._database.read(lambda connection: rows(connection, str, "SELECT folder FROM service"))
-        return open_service(name, owner_file)
+        return open_service(name, partial(_owner_of, owner_file))
 
     def _is_new(self, number: int) -> bool:
         return number > self._first_number
@@ -134,15 +134,10 @@ class SqliteObjects:
             self._last_number += 1
             return self._last_number
 
-    # Notifications
-
-    note: Note = staticmethod(lambda connection, place, bucket, change: None)  # a change, in its transaction
-    noted: Callable[[], None] = staticmethod(lambda: None)  # a transaction is committed
-
     # Buckets
 
     def bound(self, tenant: str, bound: R2Bound) -> None:
-        self._bounds[tenant] = bound
+        self._admission.bound(tenant, bound)
 
     async def buckets(self, tenant: str) -> builtins.list[BucketFacts]:
         sql = "SELECT name, created_at, objects, bytes FROM buckets WHERE tenant = ? ORDER BY name"
@@ -159,8 +154,7 @@ class SqliteObjects:
         if place in self._known:
             return False
         count = sum(1 for known in self._known if known.tenant == place.tenant)
-        bound = self._bounds.get(place.tenant, R2Bound()).buckets
-        most = MAX_BUCKETS if bound is None else min(bound, MAX_BUCKETS)
+        most = self._admission.most_buckets(place.tenant, MAX_BUCKETS)
         if count >= most:
             raise R2OverQuota(count + 1, "buckets", most)
 
@@ -217,7 +211,9 @@ class SqliteObjects:
         stored, where = found
         # No wait since the read: the content cannot have been removed in between.
         pin = self.garbage.pin(where.content)
-        make = DiskReader if self._service is None else partial(ServiceReader, self._service, place.tenant)
+        make = (
+            DiskReader if self._service is None else partial(ServiceReader, {IN_SERVICE: self._service}, place.tenant)
+        )
         return stored, DiskContent(self._files, where, self._segment, pin, make)
 
     def _segment(self, content: int, number: int) -> ContentSegment:
@@ -234,7 +230,7 @@ class SqliteObjects:
 
     # Writing
 
-    def begin(
+    async def begin(
         self,
         place: BucketPlace,
         size: int,
@@ -243,34 +239,18 @@ class SqliteObjects:
         source: tuple[str, str] | None = None,
     ) -> DiskUpload:
         self._id(place)
-        tenant = place.tenant
-        most = self._bounds.get(tenant, R2Bound()).bytes
-        # Only the commit knows what the object replaces, and decides. Until then uploads are bounded by themselves.
-        if most is not None and self._arriving[tenant] + size > most:
-            raise R2OverQuota(self._arriving[tenant] + size, "bytes", most)
-        is_file = size > INLINE
-        if is_file and self._open_uploads[tenant] >= MAX_OPEN_UPLOADS:
-            raise QuotaExceeded(f"{MAX_OPEN_UPLOADS} uploads of this tenant are in progress: wait for some of them")
-        self._arriving[tenant] += size
-        self._open_uploads[tenant] += is_file
-
-        def release() -> None:
-            for counter, amount in ((self._arriving, size), (self._open_uploads, int(is_file))):
-                counter[tenant] -= amount
-                if not counter[tenant]:
-                    del counter[tenant]
-
+        release = self._admission.admit(place.tenant, size)
         entry = _Entry(self, place, source, self._place)
         if self._service is None:
             return DiskUpload(self._files, entry, size, checksum, self._new_number, release)
         return ServiceUpload(
-            self._service, tenant, self.garbage,
+            self._service, place.tenant, self.garbage,
             self._files, entry, size, checksum, self._new_number, release,
         )  # fmt: skip
 
     async def enter(self, place: BucketPlace, act: Callable[[apsw.Connection, int], T]) -> T:
         """Run a write of a bucket, within the tenant's quota."""
-        number, bound = self._id(place), self._bounds.get(place.tenant)
+        number, bound = self._id(place), self._admission.bound_of(place.tenant)
 
         def checked(connection: apsw.Connection) -> T:
             if number in self._dropped:  # deleted while this write waited
@@ -284,7 +264,7 @@ class SqliteObjects:
 
         result = await self._database.write(checked)
         self.garbage.wake()
-        self.noted()
+        self.noting.wake()
         return result
 
     async def delete(self, place: BucketPlace, keys: Sequence[bytes]) -> int:
@@ -294,7 +274,7 @@ class SqliteObjects:
                 connection.execute(DELETE, (number, key))
                 if connection.changes():
                     count += 1
-                    self.note(connection, place, number, Change("DeleteObject", key))
+                    note(connection, place, number, Change("DeleteObject", key), self.noting)
             return count
 
         return await self.enter(place, act)
@@ -306,7 +286,7 @@ class SqliteObjects:
                 connection.execute(f"{DELETE} AND version = ?", (number, key, version))
                 if connection.changes():
                     count += 1
-                    self.note(connection, place, number, Change("LifecycleDeletion", key))
+                    note(connection, place, number, Change("LifecycleDeletion", key), self.noting)
             return count
 
         return await self.enter(place, act)
@@ -330,7 +310,8 @@ class SqliteObjects:
 
         def act(connection: apsw.Connection, number: int) -> StoredObject:
             stored = multipart.complete(connection, number, key, upload_id, parts, content, now_ms())
-            self.note(connection, place, number, Change("CompleteMultipartUpload", key, stored.size, stored.etag))
+            change = Change("CompleteMultipartUpload", key, stored.size, stored.etag)
+            note(connection, place, number, change, self.noting)
             return stored
 
         return await self.enter(place, act)
@@ -382,7 +363,7 @@ class _Entry:
                 connection.execute(multipart.INSERT_SEGMENT, (where.content, 1, where.content, self._segments))
             action = "PutObject" if self._source is None else "CopyObject"
             change = Change(action, stored.key, stored.size, stored.etag, self._source)
-            self._store.note(connection, self._place, number, change)
+            note(connection, self._place, number, change, self._store.noting)
             return True
 
         return await self._store.enter(self._place, act)
@@ -393,6 +374,13 @@ class _Entry:
             self._place,
             lambda connection, number: multipart.add_part(connection, number, key, upload_id, part, segment),
         )
+
+
+def _owner_of(path: Path) -> bytes:
+    """What names this data folder in the service. Not in backups: a restored copy is another owner."""
+    if not path.exists():
+        path.write_text(secrets.token_hex(16))
+    return path.read_bytes()
 
 
 def _placed(tenant: str, name: str, created_at: int, objects: int, size: int) -> tuple[BucketPlace, BucketFacts]:

@@ -212,7 +212,7 @@ class ObjectStore(Protocol):
     async def open(self, place: BucketPlace, key: bytes) -> tuple[StoredObject, OpenContent] | None:
         """An object and the way to its content."""
 
-    def begin(
+    async def begin(
         self,
         place: BucketPlace,
         size: int,

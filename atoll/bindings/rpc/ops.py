@@ -4,6 +4,7 @@ rpc.send     messages to the other ends of sessions; the reply is the back-press
 rpc.receive  the next messages of all sessions of the call
 rpc.reach    call a method of an own entry point (ctx.exports), of a facet, or of a stub that another worker has sent
 rpc.facet    stop a facet, and delete it
+rpc.clone    give a facet a copy of what another one has stored
 """
 
 from __future__ import annotations
@@ -57,4 +58,9 @@ class RpcBinding(Binding):
     async def facet(self, call: OpCall) -> Reply:
         meta = call.meta
         await self._objects.facets.end(call.scope, meta.get("name"), meta.get("reason"), meta.get("deletes") is True)
+        return Reply()
+
+    @op("rpc.clone")
+    async def clone(self, call: OpCall) -> Reply:
+        await self._objects.facets.clone(call.scope, call.meta.get("name"), call.meta.get("to"))
         return Reply()

@@ -4,4 +4,5 @@ import { defineOp } from "#web/internal/ops.js";
 export const sendMessages = defineOp("rpc.send", undefined, { gated: false });
 export const receiveMessages = defineOp("rpc.receive", undefined, { gated: false });
 export const endFacet = defineOp("rpc.facet");
+export const cloneFacet = defineOp("rpc.clone");
 export const reach = defineOp("rpc.reach");

@@ -21,7 +21,7 @@ interface WorkflowInstanceRestartOptions {
   from?: { name: string; count?: number; type?: "do" | "sleep" | "waitForEvent" };
 }
 
-declare abstract class WorkflowInstance {
+interface WorkflowInstance {
   readonly id: string;
   status(): Promise<WorkflowInstanceStatus>;
   pause(): Promise<void>;
@@ -32,7 +32,7 @@ declare abstract class WorkflowInstance {
   sendEvent(event: { type: string; payload: unknown }): Promise<void>;
 }
 
-declare abstract class Workflow<Params = unknown> {
+interface Workflow<Params = unknown> {
   create(options?: WorkflowInstanceCreateOptions<Params>): Promise<WorkflowInstance>;
   /** At most 100. Instances that exist already are left out. */
   createBatch(batch: WorkflowInstanceCreateOptions<Params>[]): Promise<WorkflowInstance[]>;

@@ -87,6 +87,8 @@ class Session:
         is_open = bool(self.node.settings.egress_allow)
         if is_open:
             lines.append("fetch() may reach 127.0.0.1 and private addresses; --no-private-network forbids it")
+        dashboard = f"http://{CONTROL_HOST}:{self.port}/dashboard/"
+        lines.append(f"calls, console, data and sizes are on {paint(dashboard, fg='cyan')}")
         lines.append(paint(KEYS, dim=True))
         workers = [
             {"name": each.name, "url": self._url_of(each), "config": str(each.project.config or "")}
@@ -100,6 +102,7 @@ class Session:
             url=self.url,
             ms=round(took_ms),
             control=f"http://{CONTROL_HOST}:{self.port}",
+            dashboard=dashboard,
             workers=workers,
             private_network=is_open,
         )

@@ -26,7 +26,7 @@ from atoll.cluster.shared_files import PREFIX, SharedFiles
 from atoll.db.folder import KEY_FILE
 from atoll.db.migrate import migrate as migrate_file
 from atoll.errors import StartError, StorageFailed
-from atoll.manifests.every import migrations_of, moved_parts, shared_files, tables
+from atoll.manifests.every import manifests, migrations_of, moved_parts, shared_files, tables
 from atoll.manifests.moved import MovedPart
 from atoll.postgres.migrate import migrate
 from atoll.postgres.pool import Connection, Postgres
@@ -95,6 +95,12 @@ async def _take_files(postgres: Postgres, work: Path, tell: Tell) -> int:
     for name in [*shared_files(), MAIN]:
         await asyncio.to_thread(own_file, work / f"{PREFIX}{name}.db", work / f"{name}.db")
         count = await asyncio.to_thread(count_rows, work / f"{name}.db")
+        stays = next((each.stays for each in manifests().values() if each.shared_file == name), "")
+        if stays and count:
+            raise StartError(
+                f"{stays} of nodes cannot be moved into a folder yet, and PostgreSQL has some",
+                "delete them first, such as by deleting their workers, or keep the nodes",
+            )
         tell("workers, tenants, tokens and secrets" if name == MAIN else name.replace("_", " "), count)
         total += count
     return total
@@ -104,7 +110,7 @@ async def _take_tables(connection: Connection, work: Path, tell: Tell) -> int:
     total = 0
     for kind, part in moved_parts().items():
         for file in dict.fromkeys(table.file for table in part.tables):
-            total += await _take_file(connection, work / file, part, migrations_of(kind), tell)
+            total += await _take_file(connection, work, file, part, migrations_of(kind), tell)
         for contents in part.contents:
             count = await contents.into_folder(connection, work)
             tell(contents.name, count)
@@ -112,19 +118,21 @@ async def _take_tables(connection: Connection, work: Path, tell: Tell) -> int:
     return total
 
 
-async def _take_file(connection: Connection, path: Path, part: MovedPart, migrations: Traversable, tell: Tell) -> int:
-    target = await asyncio.to_thread(_new_file, path, migrations)
+async def _take_file(
+    connection: Connection, work: Path, file: str, part: MovedPart, migrations: Traversable, tell: Tell
+) -> int:
+    target = await asyncio.to_thread(_new_file, work / file, migrations)
     total = 0
     try:
         target.execute("BEGIN")
         for table in part.tables:
-            if table.file == path.name:
+            if table.file == file:
                 count = await put_rows(table, connection, target)
                 tell(table.name, count)
                 total += count
         await asyncio.to_thread(target.execute, "COMMIT")
         for table in part.tables:
-            if table.file == path.name and table.put is not None:
+            if table.file == file and table.put is not None:
                 await compare_rows(table, target, connection)
     finally:
         target.close()
@@ -132,6 +140,7 @@ async def _take_file(connection: Connection, path: Path, part: MovedPart, migrat
 
 
 def _new_file(path: Path, migrations: Traversable) -> apsw.Connection:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     path.touch(0o600)
     connection = apsw.Connection(str(path))
     migrate_file(connection, path, migrations)

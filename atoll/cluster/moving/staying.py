@@ -15,9 +15,16 @@ def what_stays(data: Path) -> list[str]:
     found = []
     for manifest in manifests().values():
         file, sql = manifest.holds
-        if manifest.one_node and file and (data / file).exists() and _count(data / file, sql):
-            found.append(manifest.one_node)
+        words = manifest.one_node or manifest.stays
+        if words and file and (data / file).exists() and _count(data / file, sql):
+            found.append(words)
     return sorted(found)
+
+
+def kept_objects(data: Path) -> list[str]:
+    """In words: what the folder of a node has that nodes share, but that this node had alone."""
+    found = [each for each in manifests().values() if each.stays and (data / each.holds[0]).exists()]
+    return sorted(each.stays for each in found if _count(data / each.holds[0], each.holds[1]))
 
 
 def _count(path: Path, sql: str) -> int:

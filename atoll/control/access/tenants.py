@@ -38,6 +38,7 @@ class Quotas(msgspec.Struct, frozen=True, omit_defaults=True):
     max_subrequests: int | None = None
     max_internal_subrequests: int | None = None
     own_engine: bool | None = None  # all its workers run in an engine process of its own
+    suspended: bool | None = None  # every call of its workers is refused
 
 
 class Tenant(msgspec.Struct, frozen=True):

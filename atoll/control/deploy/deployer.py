@@ -19,6 +19,7 @@ from atoll.control.checks.body import DeployBody, checked_name
 from atoll.control.checks.rollback import WantedRollback
 from atoll.control.deploy.draft import Identity, changed_draft, new_draft, secrets_draft
 from atoll.control.deploy.health import Verdict, Watch
+from atoll.control.deploy.load_refusals import refuse_uncallable
 from atoll.control.deploy.pages import with_assets
 from atoll.control.deploy.shares import WantedShare, checked_shares
 from atoll.control.deploy.switching import Switching
@@ -56,6 +57,26 @@ class Deployer(Switching):
 
     def is_control(self, host: bytes) -> bool:
         return self._router.is_control(host)
+
+    # Drafts that are run once and never stored (playground.py)
+
+    async def try_draft(self, name: str, body: DeployBody, by: Caller) -> Deployment:
+        """Load a worker that is not kept. `drop_draft` ends it."""
+        identity = Identity(self._new_id("draft"), name, by.tenant, self._new_id("version"), by.name, self._clock())
+        draft = new_draft(body, identity, self._settings_of(by.tenant), self._router, self._kinds)
+        try:
+            loaded = await self._check(draft)
+            refuse_uncallable(loaded.handlers)
+        except BaseException:
+            self._checker.retire(draft.version)
+            raise
+        self._logs.open(draft.id)
+        return replace(draft, handlers=tuple(loaded.handlers), startup_ms=loaded.startup_ms)
+
+    def drop_draft(self, draft: Deployment) -> None:
+        self._checker.retire(draft.version)
+        self._logs.drop(draft.id)
+        self._meter.forget(draft.id)
 
     # Changing it
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from atoll.bindings.services import InnerCall, InnerRequest
 from atoll.workers import Version
 
 
@@ -34,3 +35,9 @@ class DeployTriggers(Protocol):
     async def prepare(self, version: Version) -> None: ...
     def put(self, version: Version) -> None: ...
     async def drop(self, worker_id: str) -> None: ...
+
+
+class StartsCalls(Protocol):
+    """The part of engine.calls.WorkerCalls that runs a draft."""
+
+    def start(self, request: InnerRequest) -> InnerCall: ...

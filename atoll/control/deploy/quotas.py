@@ -49,6 +49,7 @@ def caps_of(quotas: Quotas, usual: TenantCaps) -> TenantCaps:
         calls=usual.calls if quotas.concurrent_calls is None else quotas.concurrent_calls,
         loaded=usual.loaded if quotas.loaded_workers is None else quotas.loaded_workers,
         own_engine=bool(quotas.own_engine),
+        suspended=bool(quotas.suspended),
         calls_per_second=quotas.requests_per_second,
         cpu_seconds_per_minute=quotas.cpu_seconds_per_minute,
     )

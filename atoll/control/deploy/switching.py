@@ -33,7 +33,7 @@ from atoll.control.checks.rollback import WantedRollback, checked_rollback
 from atoll.control.deploy.deployed import Deployed
 from atoll.control.deploy.health import Health, Verdict, Watch
 from atoll.control.deploy.load_refusals import load_refusal, refuse_uncallable, told_to_the_deployer
-from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded
+from atoll.control.deploy.neighbours import Checker, DeployTriggers, Loaded, StartsCalls
 from atoll.control.deploy.previews import Previews
 from atoll.control.deploy.quotas import QuotaRules, capped, script_bytes, settings_of
 from atoll.control.deploy.route_rules import RouteRules
@@ -73,6 +73,7 @@ class DeployerParts(Struct, frozen=True):
     files: AssetStore | None = None
     refused: Mapping[str, str] = {}  # kinds of bindings that this node refuses (sharing.py)
     meter: Meter = field(default_factory=Meter)
+    calls: StartsCalls | None = None  # for drafts that are run once
 
 
 class Switching(Deployed):
@@ -103,7 +104,7 @@ class Switching(Deployed):
         is_on = parts.settings.preview_urls == "on"
         self.previews = Previews(self, parts.store, parts.router, self.rules, is_on=is_on)
         self.previews.capped, self.previews.retire = self._capped, parts.checker.retire
-        self._meter = parts.meter
+        self._meter, self.calls = parts.meter, parts.calls
         self.health = Health(parts.meter, clock, ticks)
         self.health.on_end, self.health.on_failure = self._healthy, self._failing
         self._clock = clock

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Send
@@ -17,11 +18,28 @@ from atoll.api.audit import AuditLog
 from atoll.api.callers import Scope
 from atoll.api.refusals import ApiCode, Refused, bad_body
 from atoll.api.routes import HEADERS, Query, Route, caller_of
+from atoll.clock import iso_time
 from atoll.config import Settings
 from atoll.observe.backup import BackupManifest, copy_folder, tar_chunks, work_folder
 from atoll.offload.threads import in_thread
 
+NOTE = "last-backup.json"  # in the data folder
 WITHOUT_LOGS = Query("logs", "`false` leaves out the logs of workers", {"enum": ["true", "false"]})
+
+
+class BackupNote(msgspec.Struct):
+    """A backup that was sent to its end."""
+
+    at: str
+    by: str  # the name of the token
+    bytes: int
+
+
+def last_backup(data: Path) -> BackupNote | None:
+    try:
+        return msgspec.json.decode((data / NOTE).read_bytes(), type=BackupNote)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 class TarResponse(StreamingResponse):
@@ -85,7 +103,17 @@ class BackupApi:
             raise
         name = time.strftime("atoll-%Y%m%d-%H%M%S.tar", time.gmtime(manifest.made_at))
         headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
-        return TarResponse(_chunks(Path(work.name), manifest), headers, lambda: self._end(work))
+        chunks = self._sent(_chunks(Path(work.name), manifest), caller_of(request).name)
+        return TarResponse(chunks, headers, lambda: self._end(work))
+
+    async def _sent(self, chunks: AsyncIterator[bytes], by: str) -> AsyncIterator[bytes]:
+        """Pass the chunks on, and note the backup once its last one is taken."""
+        size = 0
+        async for chunk in chunks:
+            yield chunk
+            size += len(chunk)
+        note = msgspec.json.encode(BackupNote(iso_time(time.time() * 1000), by, size))
+        await asyncio.to_thread((self._data / NOTE).write_bytes, note)
 
     async def _end(self, work: tempfile.TemporaryDirectory[str] | None) -> None:
         try:

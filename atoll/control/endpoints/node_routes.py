@@ -11,7 +11,11 @@ from atoll.config import Settings
 from atoll.control.endpoints.backup import BackupApi
 from atoll.control.endpoints.config import ConfigApi
 from atoll.control.endpoints.damage import DamageApi
+from atoll.control.endpoints.engines import EnginesApi
+from atoll.control.endpoints.health import HealthApi
 from atoll.control.endpoints.nodes import Nodes, NodesApi
+from atoll.observe.alerts import NodeAlerts
+from atoll.observe.engine_overview import EngineOverview
 
 
 def node_routes(
@@ -20,10 +24,15 @@ def node_routes(
     audit: AuditLog,
     objects: Objects,
     cluster: Nodes | None,
+    engines: EngineOverview,
+    alerts: NodeAlerts,
 ) -> list[Route]:
+    engines.node_name = "" if cluster is None else cluster.members.name
     return [
         *NodesApi(cluster, audit).routes(),
         *ConfigApi(settings, origins).routes(),
         *BackupApi(settings, audit).routes(),
         *DamageApi(objects).routes(),
+        *EnginesApi(engines, audit).routes(),
+        *HealthApi(settings, alerts).routes(),
     ]

@@ -48,6 +48,7 @@ class NodeAnswer(msgspec.Struct):
     name: str
     address: str  # at which an edge reaches it
     state: str  # starting, serving, draining; lost: its lease has ended
+    change: int  # number of the newest change that it has
     behind: int  # changes that it has not taken over yet
     release: str
     started_at: str
@@ -95,6 +96,7 @@ class NodesApi:
                     node.name,
                     node.address,
                     node.state if node.is_live else "lost",
+                    node.seen,
                     max(max(head, members.head) - node.seen, 0),
                     node.release,
                     node.started.isoformat(timespec="seconds"),

@@ -54,6 +54,7 @@ class WantedQuotas(msgspec.Struct, forbid_unknown_fields=True):
     max_subrequests: Rate | None | UnsetType = UNSET
     max_internal_subrequests: Rate | None | UnsetType = UNSET
     own_engine: bool | None | UnsetType = UNSET
+    suspended: bool | None | UnsetType = UNSET
 
 
 class NewTenant(msgspec.Struct, forbid_unknown_fields=True):
@@ -83,6 +84,7 @@ class QuotasAnswer(msgspec.Struct):
     max_subrequests: int | None
     max_internal_subrequests: int | None
     own_engine: bool | None
+    suspended: bool | None
 
 
 @with_fields((name, int, 0) for name in quotas())

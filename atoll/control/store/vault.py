@@ -83,6 +83,15 @@ class Vault:
             box = self._derived[key_id, tenant] = AESGCM(derive.derive(self._roots[key_id]))
         return box
 
+    def derive(self, purpose: str) -> bytes:
+        """A key for something else than secrets, the same on each node with this root key."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        if not self._roots:
+            self.add_key()
+        return HKDF(SHA256(), KEY_BYTES, salt=None, info=f"atoll {purpose}".encode()).derive(self._roots[self.key_id])
+
     # Rotation: add a key, seal all secrets again, keep only the newest key
 
     def add_key(self) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from atoll.engine.objects import failures
+from atoll.engine.objects.among_nodes import AmongNodes
 from atoll.engine.objects.fences import Fences
 from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import OPENING, LiveObject
 from atoll.errors import ObjectFailure
-from atoll.objects.store import ObjectKey, ObjectStorage
+from atoll.objects.store import Elsewhere, ObjectKey, ObjectStorage
+from atoll.workers import Version
 
 
 class EndHome(Protocol):
@@ -20,6 +22,7 @@ class EndHome(Protocol):
 
     store: ObjectStorage
     hibernation: Hibernation
+    among: AmongNodes | None
 
     def end(self, live: LiveObject, failure: ObjectFailure) -> None: ...
 
@@ -56,7 +59,12 @@ class ObjectEnds:
         with self.barred.of(key):
             await self._end(key)
             self._home.hibernation.delete(lambda each: each == key)
-            await self._home.store.delete(key)
+            while True:
+                try:
+                    return await self._home.store.delete(key)
+                except Elsewhere as elsewhere:
+                    if self._home.among is None or not await self._home.among.claim(key, elsewhere):
+                        raise
 
     async def restore(self, key: ObjectKey, bookmark: str) -> str:
         """Take an object back to a bookmark now. Its calls fail. Returns the bookmark that undoes it."""
@@ -74,6 +82,20 @@ class ObjectEnds:
             await self._end(key)
         self._home.hibernation.delete(lambda key: key.namespace == namespace)
         await self._home.store.delete_namespace(namespace)
+
+    def update(self, version: Version, moved: Collection[str] = ()) -> None:
+        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
+        for live in list(self._live.values()):
+            is_moved = live.key.namespace in moved
+            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
+                continue
+            if live.state == OPENING and not is_moved:
+                live.version = version
+                for call in live.waiting:
+                    call.version = version
+            else:
+                self._home.end(live, failures.UPDATED)
+        self._home.hibernation.update(version)
 
     async def _end(self, key: ObjectKey) -> None:
         while (live := self._live.get(key)) is not None:

@@ -30,6 +30,12 @@ _OVERLOAD: Final = frozenset({ErrorCode.OVERLOADED, ErrorCode.QUOTA_EXCEEDED, Er
 
 
 UNREADABLE: Final = ObjectFailure(ErrorCode.STORAGE, "Durable Object storage cannot be read.")
+AWAY: Final = ObjectFailure(
+    ErrorCode.STORAGE, "Durable Object storage cannot be reached at this moment.", is_retryable=True
+)
+ELSEWHERE: Final = ObjectFailure(
+    ErrorCode.UNAVAILABLE, "Durable Object is on another node at this moment.", is_retryable=True
+)
 LOST: Final = ObjectFailure(ErrorCode.ENGINE_DIED, LOST_TEXT, is_retryable=True)
 UPDATED: Final = ObjectFailure(ErrorCode.OBJECT_RESET, UPDATED_TEXT, is_reset=True)
 OVERLOADED: Final = ObjectFailure(ErrorCode.OVERLOADED, OVERLOADED_TEXT, is_overloaded=True)

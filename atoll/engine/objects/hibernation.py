@@ -155,10 +155,10 @@ class Hibernation:
         for key in [key for key in self._homes if is_deleted(key)]:
             self._close(key, DELETED, INTERNAL_ERROR)
 
-    def leave(self) -> None:
-        """Another process has the objects: their clients are told to connect again."""
-        for key in list(self._homes):
-            self._close(key, None, SERVICE_RESTART)
+    def leave(self, key: ObjectKey | None = None) -> None:
+        """Another process, or another node, has the objects: their clients are told to connect again."""
+        for each in list(self._homes) if key is None else [key]:
+            self._close(each, None, SERVICE_RESTART)
 
     def _close(self, key: ObjectKey, failure: Failure | None, code: int) -> None:
         home = self._homes.pop(key, None)

@@ -52,6 +52,7 @@ class LiveObject:
         self.version = version
         self.state = OPENING
         self.name = target.name
+        self.is_shared = False  # other nodes may take it: all that leaves it comes by Python, which looks at the lease
 
         # Facets within it, and the object that it is a facet of
         self.parent: LiveObject | None = None
@@ -129,7 +130,7 @@ class LiveObject:
 
     @property
     def takes_inside(self) -> bool:
-        is_settled = self.state == LIVE and self.door != SHUTTING and self.target.facet is None
+        is_settled = self.state == LIVE and self.door != SHUTTING and self.target.facet is None and not self.is_shared
         return is_settled and len(self.calls) < CROWDED
 
     def address(self) -> bytes:

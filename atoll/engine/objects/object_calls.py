@@ -126,6 +126,15 @@ class ObjectCaller:
             self._runtime.on_cpu_used_up(self.live, known)
 
 
+def adopt(runtime: CallHome, live: LiveObject, call: Call) -> None:
+    """A call that comes back from another node belongs to an object here."""
+    call.owner = ObjectCalls(runtime, live)
+    if isinstance(call.caller, ObjectCaller):
+        call.caller.live = live
+    else:
+        call.caller = ObjectCaller(call.caller, runtime, live)
+
+
 def hand_over(live: LiveObject, following: LiveObject) -> None:
     """The calls that wait for an object wait for its next copy."""
     following.parent = live.parent

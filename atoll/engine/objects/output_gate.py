@@ -1,10 +1,14 @@
 """The output gate of one engine: frames of objects whose commits are not durable yet wait.
 
 It is put before the handlers of a session when the first object opens there. Engines without objects are not slower.
+
+On a node among others, nothing of an object leaves after the lease of the node has ended: another node may have the
+object by then. `check_lease` ends all objects in that case; of a frame that comes then, only the end of a call counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from atoll.engine.loaded.engine_session import EngineSession
@@ -16,13 +20,27 @@ from atoll.wire.generated import Frame
 GATED: Final = (Frame.RESPONSE, Frame.BODY, Frame.FAIL, Frame.DONE)
 
 
-def install(session: EngineSession) -> None:
+def install(session: EngineSession, check_lease: Callable[[], None] | None = None) -> None:
     handlers = session.handlers()
     gated = {kind: _gated(session, handlers[kind]) for kind in GATED}
-    session.link.use(
-        handlers | gated | {Frame.OP: _gated_op(session, handlers[Frame.OP])},
-        lambda worker, number, head, body: _long_op(session, worker, number, head, body),
-    )
+    gated[Frame.OP] = _gated_op(session, handlers[Frame.OP])
+    if check_lease is not None:
+        gated = {kind: _leased(check_lease, handler) for kind, handler in gated.items()}
+
+    def long_op(worker: int, number: int, head: bytes, body: bytes) -> None:
+        if check_lease is not None:
+            check_lease()
+        _long_op(session, worker, number, head, body)
+
+    session.link.use(handlers | gated, long_op)
+
+
+def _leased(check: Callable[[], None], handler: Handler) -> Handler:
+    def handle(flags: int, worker: int, number: int, data: bytes, start: int, end: int) -> None:
+        check()
+        handler(flags, worker, number, data, start, end)
+
+    return handle
 
 
 def _call_of(data: bytes, start: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -11,14 +12,32 @@ from atoll.engine.calls.call_queue import QUEUE_SECONDS
 from atoll.engine.loaded.engine_session import Isolate
 from atoll.engine.loaded.load_frames import LoadReport
 from atoll.engine.loaded.versions import LoadedVersion
+from atoll.engine.objects import failures
 from atoll.engine.objects.failures import LOST, QUEUED
 from atoll.engine.objects.live_object import LiveObject
 from atoll.engine.pool import Pool
-from atoll.errors import EngineError, LoadFailed
+from atoll.errors import EngineError, Failure, LoadFailed, StorageAway, StorageFailed
+from atoll.objects.store import Elsewhere, ObjectStorage, Opened
 from atoll.wire.generated import ErrorCode
+
+log = logging.getLogger("atoll.objects")
 
 SWEEP_SECONDS: Final = 0.1  # before another try
 NEAR_CALLS: Final = 8  # that an isolate near the caller may have beyond others
+
+
+async def opened_for(store: ObjectStorage, live: LiveObject) -> Opened | Failure | Elsewhere:
+    """The storage of an object, open; or why it cannot be."""
+    try:
+        return await store.open(live.key)
+    except Elsewhere as elsewhere:
+        return elsewhere
+    except StorageAway as error:
+        log.warning("an object of %s cannot be opened: %s", live.version.worker_name, error)
+        return failures.AWAY
+    except StorageFailed as error:
+        log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
+        return failures.UNREADABLE
 
 
 def near_isolate(pool: Pool, live: LiveObject, loaded: LoadedVersion) -> Isolate | None:

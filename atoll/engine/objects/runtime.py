@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final
 
 from atoll.bindings.services import ObjectTarget
@@ -22,6 +22,7 @@ from atoll.engine.calls.call import Call, CallListener
 from atoll.engine.calls.isolate_state import IsolateState
 from atoll.engine.loaded.engine_session import EngineSession, Isolate
 from atoll.engine.objects import failures, output_gate
+from atoll.engine.objects.among_nodes import AmongNodes
 from atoll.engine.objects.ends import ObjectEnds
 from atoll.engine.objects.fences import Fences
 from atoll.engine.objects.hibernation import Hibernation
@@ -36,12 +37,12 @@ from atoll.engine.objects.object_calls import (
     keep_call,
     keep_timers,
 )
-from atoll.engine.objects.placing import isolate_for, refused
+from atoll.engine.objects.placing import isolate_for, opened_for, refused
 from atoll.engine.objects.residents import IsolateResidents, residents_of
 from atoll.engine.pool import Pool
-from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure, StorageFailed
+from atoll.errors import EngineError, Failure, LoadFailed, ObjectFailure
 from atoll.holdings import Holdings
-from atoll.objects.store import ObjectKey, ObjectStorage, Opened
+from atoll.objects.store import Elsewhere, ObjectKey, ObjectStorage, Opened
 from atoll.wire.generated import PAGE, ErrorCode
 from atoll.workers import Version
 
@@ -78,11 +79,10 @@ class ObjectRuntime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._ends = ObjectEnds(self, self.live, self._fences)
-        self.delete, self.delete_namespace, self.restore = (
-            self._ends.delete,
-            self._ends.delete_namespace,
-            self._ends.restore,
-        )
+        ends = self._ends
+        self.delete, self.delete_namespace, self.restore = ends.delete, ends.delete_namespace, ends.restore
+        self.update = ends.update
+        self.among: AmongNodes | None = None  # None: no other node has objects of this one's
         self._is_stopping = self.is_retired = False  # retired: another process has the objects
         self.opened = self.resets = self.evicted = self.retried = 0
 
@@ -90,10 +90,13 @@ class ObjectRuntime:
         """Before the first call."""
         self.store = store
         store.on_merged = self._on_merged
+        if (shared := store.shared) is not None:
+            self.among = AmongNodes(self, shared)
 
     def counts(self) -> dict[str, int]:
         counts = {"opened": self.opened, "reset": self.resets, "evicted": self.evicted, "retried": self.retried}
-        return counts | {"socket_event": self.hibernation.events}
+        counts["socket_event"] = self.hibernation.events
+        return counts | (self.among.counts() if self.among is not None else {})
 
     # --- calls ---
 
@@ -118,6 +121,19 @@ class ObjectRuntime:
         key = ObjectKey(target.namespace, target.id)
         if self.is_retired:
             return refused(self.pool, Call(version, head, body, ended, caller, self.pool, self._clock(), event, hops))
+        if self.among is not None and key not in self.live:
+            far = self.among.send(target, version, head, body, ended, caller, event, hops, self._clock())
+            if far is not None:
+                return far
+        live = self.home(key, target, version, near)
+        ear = ObjectCaller(caller, self, live)
+        call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
+        self.take(live, call, target, head)
+        return call
+
+    def home(
+        self, key: ObjectKey, target: ObjectTarget, version: Version, near: IsolateState | None = None
+    ) -> LiveObject:
         live = self.live.get(key)
         parent = self.live.get(target.facet.parent) if target.facet is not None else None
         if live is not None and (live.version is not version or live.parent is not parent) and live.state != OPENING:
@@ -129,25 +145,27 @@ class ObjectRuntime:
             if parent is not None:
                 parent.children.add(live)
             self._begin(live)
-        ear = ObjectCaller(caller, self, live)
-        call = Call(version, head, body, ended, ear, ObjectCalls(self, live), self._clock(), event, hops)
+        return live
+
+    def take(self, live: LiveObject, call: Call, target: ObjectTarget, head: bytes) -> None:
+        assert self.pool is not None
         call.object = live
         live.name = live.name or target.name
-        call.head = addressed(head, event, target, live)
-        if live.look_and_shut() >= MAX_CALLS or key in self._ends.barred:
-            self.pool.refuse(call, failures.OVERLOADED if key not in self._ends.barred else failures.DELETED)
+        call.head = addressed(head, call.event, target, live)
+        if live.look_and_shut() >= MAX_CALLS or live.key in self._ends.barred:
+            self.pool.refuse(call, failures.OVERLOADED if live.key not in self._ends.barred else failures.DELETED)
         elif live.is_reachable and not live.waiting:
             self._send(live, call)
-        elif live.waiting_bytes + len(body) > MOST_WAITING:
+        elif live.waiting_bytes + len(call.body) > MOST_WAITING:
             self.pool.refuse(call, failures.TOO_MUCH)
         else:
             live.waiting[call] = (target, head)
-            live.waiting_bytes += len(body)
-        return call
+            live.waiting_bytes += len(call.body)
 
     def _made(self, target: ObjectTarget, version: Version) -> LiveObject:
         live = LiveObject(target, version, self._clock())
         live.owner = ObjectCalls(self, live)
+        live.is_shared = self.among is not None
         return live
 
     def heard(self, call: Call, caller: CallListener) -> CallListener:
@@ -191,13 +209,14 @@ class ObjectRuntime:
 
     async def _try_to_open(self, live: LiveObject) -> Failure | None:
         await self._fences.passed(live.key)
+        losses = self.among.losses if self.among is not None else 0
+        opened = await opened_for(self.store, live)
+        if isinstance(opened, Elsewhere):
+            return await self.among.pass_on(live, opened) if self.among is not None else failures.ELSEWHERE
+        if isinstance(opened, Failure):
+            return opened
         try:
-            opened = await self.store.open(live.key)
-        except StorageFailed as error:
-            log.error("an object of %s cannot be opened: %s", live.version.worker_name, error)
-            return failures.UNREADABLE
-        try:
-            await self._place(live, opened)
+            await self._place(live, opened, losses)
         except LoadFailed as error:
             self.store.close(live.key)
             return error.failure
@@ -209,7 +228,7 @@ class ObjectRuntime:
             os.close(opened.fd)
         return None
 
-    async def _place(self, live: LiveObject, opened: Opened) -> None:
+    async def _place(self, live: LiveObject, opened: Opened, losses: int) -> None:
         """Choose an isolate for an object whose storage is open, and send its calls there."""
         refusal = self.refuses_new(live.key.namespace) if not opened.sequence else ""
         if refusal:
@@ -217,8 +236,8 @@ class ObjectRuntime:
         assert self.pool is not None
         while True:
             isolate = await isolate_for(self.pool, live, self._clock)
-            if not live.look():  # every caller has gone
-                raise LoadFailed(failures.LOST)
+            if not live.look() or (self.among is not None and self.among.losses != losses):
+                raise LoadFailed(failures.LOST)  # every caller has gone, or another node may have it
             residents = self._residents(isolate)
             self.evicted += residents.make_room(self._may_leave)
             try:
@@ -236,7 +255,7 @@ class ObjectRuntime:
 
     def _residents(self, isolate: Isolate) -> IsolateResidents:
         if isolate.session not in self._gated:
-            output_gate.install(isolate.session)
+            output_gate.install(isolate.session, self.among.check_lease if self.among is not None else None)
             self._gated.add(isolate.session)
             isolate.session.over.add_done_callback(lambda _: self._gated.discard(isolate.session))
         if isolate.residents is None:
@@ -255,6 +274,8 @@ class ObjectRuntime:
             self.pool.refuse(call, failures.told(failure))
 
     def _on_socket(self, live: LiveObject, isolate: Isolate, what: int, number: int, payload: bytes) -> None:
+        if self.among is not None and not self.among.may_leave(live):
+            return
         if what == KEPT:
             keep_call(live, isolate, payload)
         elif what != TIMERS:
@@ -294,20 +315,6 @@ class ObjectRuntime:
         self.resets += 1
         if live.isolate is not None and live.state != CLOSED:
             residents_of(live.isolate).reset(live, failure)
-
-    def update(self, version: Version, moved: Collection[str] = ()) -> None:
-        """A version is active: objects of the same worker with other code are reset, and those in moved namespaces."""
-        for live in list(self.live.values()):
-            is_moved = live.key.namespace in moved
-            if not is_moved and (live.version.worker_id != version.worker_id or live.version is version):
-                continue
-            if live.state == OPENING and not is_moved:
-                live.version = version
-                for call in live.waiting:
-                    call.version = version
-            else:
-                self.end(live, failures.UPDATED)
-        self.hibernation.update(version)
 
     def on_cpu_used_up(self, live: LiveObject, failure: ObjectFailure) -> None:
         """Code of the object was stopped in its middle: what it has in memory is not trusted."""

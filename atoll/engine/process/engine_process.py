@@ -40,6 +40,8 @@ TAIL_BYTES = 16 << 10  # of the end of an engine's output, kept to explain a fai
 OUTPUT_BYTES = 1 << 20  # of an engine's output that are logged in all
 REPORT_BYTES = 16 << 10  # of the launcher's report
 SNAPSHOT_SECONDS = 60
+# Of the engine's end of the socket: room for one window of a body. More would delay short answers behind long bodies.
+ENGINE_BUFFER = 256 << 10
 # Writable memory that V8 reserves and hardly uses: per engine, and per isolate.
 UNUSED_DATA = 1050 << 20
 ISOLATE_DATA = 24 << 20
@@ -208,6 +210,7 @@ class Launched:
     def __init__(self, command: EngineCommand, ledger: Ledger) -> None:
         self.ledger = ledger
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ENGINE_BUFFER)  # the kernel may give less
         # Carries files of objects, opened for reading only, and nothing else. One message is one descriptor.
         self.files, their_files = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.output, output = os.pipe()

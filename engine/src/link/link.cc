@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +15,6 @@ namespace {
 
 // The most memory a buffer keeps for its next use, so that a large op does not hold memory as long as its worker lives.
 constexpr size_t kKeptBytes = size_t{1} << 20;
-
-// Frames up to this size are sent in one write with announcements.
-constexpr size_t kJoinedBytes = 64 * 1024;
 
 void Empty(std::string& buffer) {
   if (buffer.capacity() > kKeptBytes) {
@@ -61,35 +59,47 @@ Link::Reading Link::Read(const std::function<bool(const wire::FrameView&)>& on_f
   return reader_.broken() ? Reading::kMalformed : Reading::kMore;
 }
 
-bool Link::SendBoth(std::string& frames) {
+bool Link::SendAll(std::string& frames, std::string_view rest) {
   std::lock_guard<std::mutex> lock(sending_);
   announcements_.TakeTo(announced_);
   const bool was_empty = backlog_.empty();
-  // One write for both: Python wakes up once.
-  const bool are_joined = !announced_.empty() && was_empty && frames.size() <= kJoinedBytes;
   const size_t first = announced_.size();
-  if (are_joined) announced_.append(frames);
-  size_t sent = 0;
-  if (was_empty) {
-    const std::string_view next = announced_.empty() ? frames : announced_;
-    const ssize_t count = send(fd_, next.data(), next.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count > 0) sent = static_cast<size_t>(count);
+  // One write for all: Python wakes up once.
+  const size_t sent = was_empty ? Write({announced_, frames, rest}) : 0;
+  if (sent < first) backlog_.AddFirst(announced_, sent);
+  const size_t sent_after = sent - std::min(sent, first);
+  if (sent_after < frames.size() + rest.size()) {
+    frames.append(rest);
+    backlog_.Add(frames, sent_after);
   }
-  if (sent < first) backlog_.AddFirst(std::string_view(announced_).substr(0, first), sent);
-  const size_t sent_after = first == 0 || are_joined ? sent - std::min(sent, first) : 0;
-  if (sent_after < frames.size()) backlog_.Add(frames, sent_after);
   Empty(announced_);
   Empty(frames);
   return was_empty && !backlog_.empty();
 }
 
+size_t Link::Write(std::initializer_list<std::string_view> parts) {
+  iovec filled[3];
+  int count = 0;
+  for (const std::string_view part : parts) {
+    if (!part.empty()) filled[count++] = {const_cast<char*>(part.data()), part.size()};
+  }
+  if (count == 0) return 0;
+  const ssize_t sent = count == 1 ? send(fd_, filled[0].iov_base, filled[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                  : writev(fd_, filled, count);  // Node ignores SIGPIPE
+  return sent > 0 ? static_cast<size_t>(sent) : 0;
+}
+
 void Link::Send(std::string& frames) {
-  if (!frames.empty() && SendBoth(frames)) Wake();
+  if (!frames.empty() && SendAll(frames)) Wake();
+}
+
+void Link::SendWith(std::string& frames, std::string_view rest) {
+  if (SendAll(frames, rest)) Wake();
 }
 
 void Link::SendAnnouncements() {
   std::string nothing;
-  if (!announcements_.empty() && SendBoth(nothing)) Wake();
+  if (!announcements_.empty() && SendAll(nothing)) Wake();
 }
 
 void Link::Wake() {

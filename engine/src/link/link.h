@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "link/announcements.h"
 #include "link/backlog.h"
@@ -32,6 +34,9 @@ class Link final {
   // Sends whole frames of one worker. From any thread. Takes the bytes and leaves the buffer empty for the next use.
   void Send(std::string& frames);
 
+  // The same, then `rest`: the end of the last frame, which is copied only if the socket is full.
+  void SendWith(std::string& frames, std::string_view rest);
+
   // Frames that go before all others. They are sent with the next frames, or by SendAnnouncements().
   Announcements& announcements() { return announcements_; }
   void SendAnnouncements();
@@ -43,8 +48,10 @@ class Link final {
   Reading Read(const std::function<bool(const wire::FrameView&)>& on_frame);
   void FlushBacklog();
   bool HasBacklog();
-  // Sends announcements and then frames. True if the reading thread must be woken to send the rest.
-  bool SendBoth(std::string& frames);
+  // Sends announcements, then frames, then `rest`. True if the reading thread must be woken to send what is left.
+  bool SendAll(std::string& frames, std::string_view rest = {});
+  // Returns how many bytes the socket took.
+  size_t Write(std::initializer_list<std::string_view> parts);
 
   const int fd_;
   const int wake_fd_;

@@ -190,6 +190,13 @@ class Writer final {
     End();
   }
 
+  // The head of a frame whose payload the caller sends right behind these bytes.
+  void Head(Frame kind, uint32_t worker, uint32_t call, size_t length) {
+    Begin(kind, 0, worker, call);
+    const uint32_t size = static_cast<uint32_t>(length);
+    std::memcpy(bytes_.data() + start_ + offsetof(Header, length), &size, sizeof(size));
+  }
+
   // Like Whole(), but appends the payload to the last frame if that has the same kind and call, no flags, and room. So
   // thousands of tiny chunks cost Python one frame.
   void Extend(Frame kind, uint32_t worker, uint32_t call, std::string_view payload, size_t most) {

@@ -295,6 +295,13 @@ void ProxyTarget(const Arguments& args) {
   args.GetReturnValue().Set(args[0].As<v8::Proxy>()->GetTarget());
 }
 
+// proxyHandler(proxy) -> its handler; null when it is revoked
+void ProxyHandler(const Arguments& args) {
+  v8::Isolate* isolate = args.GetIsolate();
+  if (args.Length() < 1 || !args[0]->IsProxy()) return ThrowTypeError(isolate, "proxyHandler takes a proxy");
+  args.GetReturnValue().Set(args[0].As<v8::Proxy>()->GetHandler());
+}
+
 // previewEntries(iterator of a Map or Set) -> [items, whether they are pairs]; undefined for other objects
 void PreviewEntries(const Arguments& args) {
   v8::Isolate* isolate = args.GetIsolate();
@@ -318,7 +325,8 @@ constexpr Function kFunctions[] = {
     {"structuredClone", StructuredClone}, {"serialize", Serialize},
     {"deserialize", Deserialize},         {"isProxy", IsProxy},
     {"promiseState", PromiseState},       {"proxyTarget", ProxyTarget},
-    {"previewEntries", PreviewEntries},   {"privateSymbol", PrivateSymbol},
+    {"proxyHandler", ProxyHandler},       {"previewEntries", PreviewEntries},
+    {"privateSymbol", PrivateSymbol},
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ void SendBody(const Info& info) {
   bytes.remove_prefix(std::min<size_t>(Unsigned(info, 2), bytes.size()));
   size_t sent = 0;
   while (!bytes.empty()) {
-    size_t count = worker->calls().SendBody(Unsigned(info, 0), bytes);
+    size_t count = worker->SendBody(Unsigned(info, 0), bytes);
     if (count == 0) break;
     sent += count;
     bytes.remove_prefix(count);

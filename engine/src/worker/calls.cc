@@ -153,11 +153,15 @@ void Calls::BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, 
   call->is_socket = status == 101;
 }
 
-size_t Calls::SendBody(uint32_t serial, std::string_view bytes) {
+size_t Calls::SendBody(uint32_t serial, std::string_view bytes, bool only_head) {
   Call* call = Find(serial);
   if (call == nullptr || !call->body_open || call->canceled || call->credit <= 0) return 0;
   size_t count = std::min<size_t>({bytes.size(), static_cast<size_t>(call->credit), wire::kChunk});
-  out_.Extend(wire::Frame::kBody, worker_id_, call->id, bytes.substr(0, count), wire::kChunk);
+  if (only_head) {
+    out_.Head(wire::Frame::kBody, worker_id_, call->id, count);
+  } else {
+    out_.Extend(wire::Frame::kBody, worker_id_, call->id, bytes.substr(0, count), wire::kChunk);
+  }
   call->credit -= static_cast<int64_t>(count);
   return count;
 }

@@ -143,8 +143,9 @@ class Calls final {
   // The number of open calls from inside the engine.
   size_t CountInner() const;
   void BeginStream(v8::Isolate* isolate, uint32_t serial, uint16_t status, v8::Local<v8::String> head, Used used);
-  // Returns how many of `bytes` were sent: no more than the credit, and none after the client disconnected.
-  size_t SendBody(uint32_t serial, std::string_view bytes);
+  // Returns how many of `bytes` were sent: no more than the credit, and none after the client disconnected. With
+  // `only_head` the caller sends them, right behind the frames that are written.
+  size_t SendBody(uint32_t serial, std::string_view bytes, bool only_head = false);
   void EndBody(uint32_t serial);
   void AwaitCredit(uint32_t serial);
 

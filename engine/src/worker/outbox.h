@@ -17,6 +17,8 @@ class Outbox final {
   wire::Writer& frames() { return frames_; }
 
   void Flush() { link_.Send(frames_.bytes()); }
+  // `payload` belongs to the last frame, of which only the head was written.
+  void FlushWith(std::string_view payload) { link_.SendWith(frames_.bytes(), payload); }
   // Called after each mail: sends the frames if the oldest has waited long enough. `hold` restarts the wait.
   void FlushIfOld(uint64_t now_ns, bool hold);
   void Clear() { frames_.bytes().clear(); }

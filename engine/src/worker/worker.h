@@ -110,6 +110,8 @@ class Worker final : public std::enable_shared_from_this<Worker> {
   uint32_t StartInner(const InnerRequest& request);
   // As Calls::Respond().
   bool Respond(uint32_t serial, uint16_t status, v8::Local<v8::String> head, v8::Local<v8::Value> body, bool done);
+  // As Calls::SendBody(). A long chunk leaves at once and is not copied here.
+  size_t SendBody(uint32_t serial, std::string_view bytes);
   // True if this worker may start one more job that holds `bytes` of memory. If not, the caller does the work itself.
   bool MayStartJob(size_t bytes) const { return jobs_.HasRoomFor(bytes); }
   // Empty when V8 is ending the worker's code.

@@ -5,6 +5,12 @@
 #include "worker/worker.h"
 
 namespace engine {
+namespace {
+
+// From this size on a copy costs more than a write of its own.
+constexpr size_t kLongChunk = 16 * 1024;
+
+}  // namespace
 
 uint32_t Worker::Admit(const Mail& mail, const std::optional<wire::CallParts>& parts) {
   const bool is_late = mail.origin != nullptr && mail.origin->door() != nullptr && !mail.origin->door()->is_open();
@@ -62,6 +68,16 @@ uint32_t Worker::StartOp(uint32_t op, std::string_view meta, std::string_view bo
   if (call->chain != nullptr) call->chain->used.fetch_add(1, std::memory_order_relaxed);
   outbox_.SendOp(id, op, call->id, meta, body);
   return id;
+}
+
+// --- Bodies ---
+
+size_t Worker::SendBody(uint32_t serial, std::string_view bytes) {
+  // Frames of objects wait until the commits of their turn are written before them.
+  const bool leaves = bytes.size() >= kLongChunk && storage_ == nullptr && !IsEnding();
+  const size_t count = calls_.SendBody(serial, bytes, leaves);
+  if (leaves && count > 0) outbox_.FlushWith(bytes.substr(0, count));
+  return count;
 }
 
 // --- Jobs ---

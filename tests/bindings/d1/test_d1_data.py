@@ -125,6 +125,31 @@ def test_a_large_import_is_all_or_nothing(atoll: Atoll) -> None:
     assert found == [{"n": 3_000, "size": 700_000}]
 
 
+def test_an_index_of_a_large_table_may_be_at_the_end_of_an_import(atoll: Atoll) -> None:
+    ask(atoll, "POST", "", {"name": "indexed"})
+    rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    value = "printf('%08d', (SELECT count(*) FROM \"the t\") + i) || hex(zeroblob(440))"
+    # Each is a step of the import, because of its comment.
+    some = f'INSERT INTO "the t" (v) {rows} SELECT {value} FROM n;\n--{"." * 530_000}\n'
+    text = (
+        f'-- as sqlite3 writes it\nCREATE TABLE IF NOT EXISTS "the t" (id INTEGER PRIMARY KEY, v TEXT);\n{some * 12}'
+        "CREATE TABLE small (a);\nINSERT INTO small VALUES ('CREATE INDEX no ON small (a); ');\n"
+        'CREATE UNIQUE INDEX "of the; t" ON [THE T] (v);\nCREATE INDEX late ON small (a);\n'
+    )
+    answer = load(atoll, "indexed", text.encode())
+    assert answer.status == 200 and answer.json["num_queries"] == 17, answer.text
+    found = query(atoll, "indexed", "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' ORDER BY name")
+    assert found[0]["results"] == [
+        {"name": "late", "tbl_name": "small"},
+        {"name": "of the; t", "tbl_name": "the t"},
+    ]
+    sizes = query(atoll, "indexed", 'SELECT count(*) AS n FROM "the t"; PRAGMA quick_check')
+    assert [each["results"] for each in sizes] == [[{"n": 36_000}], [{"quick_check": "ok"}]]
+    refused = load(atoll, "indexed", b'CREATE INDEX again ON "the t" (v || id)')
+    assert refused.status == 400 and "SQLITE_FULL" in refused.text, "the table was there before"
+    assert len(query(atoll, "indexed", "SELECT 1 FROM sqlite_schema WHERE name = 'again'")[0]["results"]) == 0
+
+
 def test_an_import_that_a_kill_ends_never_was(new_atoll: Any) -> None:
     node = new_atoll()
     ask(node, "POST", "", {"name": "killed"})

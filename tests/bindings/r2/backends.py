@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import apsw
+import asyncpg
 import boto3
 from botocore.config import Config
 
+from atoll.bindings.r2.postgres.store import PostgresObjects
 from atoll.bindings.r2.service.client import ServiceClient
 from atoll.bindings.r2.service.contents import ServiceContents
 from atoll.bindings.r2.service.settings import AccessKey, ServiceSettings
@@ -22,6 +26,7 @@ from atoll.config import Settings
 from atoll.egress.client import Origin
 from atoll.holdings import Holdings
 from atoll.pacer import Pacer
+from atoll.postgres.pool import Postgres
 from tests.eventually import eventually
 from tests.running import Atoll, free_port
 
@@ -71,13 +76,19 @@ class Backend:
     def __init__(self, port: int = 0, key: AccessKey | None = None) -> None:
         self._origin, self._key = Origin(False, "127.0.0.1", port), key
 
-    def open(self, folder: Path, **changes: Any) -> SqliteObjects:
+    def open(self, folder: Path, **changes: Any) -> Any:
+        """A store of either kind."""
         if self._key is None:
             return SqliteObjects(folder)
+        return SqliteObjects(folder, self.service(**changes))
+
+    def service(self, **changes: Any) -> Callable[[str, Callable[[], bytes]], ServiceContents] | None:
+        if self._key is None:
+            return None
         header = f"{self._origin.host}:{self._origin.port}"
         settings = ServiceSettings(self._origin, header, "", BUCKET, "some/prefix/", "us-east-1", self._key)
         client = ServiceClient(Settings(), settings._replace(**changes), Pacer(), Holdings())
-        return SqliteObjects(folder, lambda name, owner: ServiceContents(client, name, owner))
+        return lambda name, owner: ServiceContents(client, name, owner)
 
     def contents(self, folder: Path) -> list[str]:
         """The contents of the store of a data folder, and the files of unfinished ones."""
@@ -88,9 +99,13 @@ class Backend:
         index = apsw.Connection(str(folder / "r2" / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
         [(name,)] = index.execute("SELECT folder FROM service").fetchall()
         index.close()
+        return found + self.keys(str(name))
+
+    def keys(self, name: str) -> list[str]:
+        """What is in a folder of the service."""
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"some/prefix/{name}/")
         keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
-        return found + [key for key in keys if not key.endswith("/owner")]
+        return [key for key in keys if not key.endswith("/owner")]
 
     def client(self) -> Any:
         assert self._key is not None
@@ -105,6 +120,32 @@ class Backend:
             return len(self.contents(folder)) == count
 
         await eventually(look, f"{count} contents")
+
+
+class PostgresBackend(Backend):
+    """Opens the stores of nodes that share a PostgreSQL. Garbage does not wait for other readers."""
+
+    def __init__(self, postgres: Postgres, port: int = 0, key: AccessKey | None = None) -> None:
+        super().__init__(port, key)
+        self.postgres = postgres
+
+    def open(self, folder: Path, **changes: Any) -> PostgresObjects:
+        values = {"session": "one", "grace": 0.0, **changes}
+        return PostgresObjects(folder, self.postgres, open_service=self.service(), **values)
+
+    def contents(self, folder: Path) -> list[str]:
+        left = [str(path) for path in (folder / "r2" / "r2-unfinished").iterdir()]
+        with ThreadPoolExecutor(1) as thread:  # with a loop of its own: the callers do not wait
+            return left + thread.submit(asyncio.run, self._files()).result()
+
+    async def _files(self) -> list[str]:
+        connection = await asyncpg.connect(self.postgres._address)
+        try:
+            rows = await connection.fetch("SELECT DISTINCT file FROM atoll.r2_pieces")
+            folder = await connection.fetchval("SELECT folder FROM atoll.r2_service") if self._key is not None else None
+            return [str(row["file"]) for row in rows] + (self.keys(folder) if folder is not None else [])
+        finally:
+            await connection.close()
 
 
 def of_rclone(server: RcloneServer) -> Backend:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.bindings.r2.backends import Backend, RcloneServer, of_atoll, of_rclone
+from tests.bindings.r2.backends import Backend, PostgresBackend, RcloneServer, of_atoll, of_rclone
 from tests.bindings.r2.test_s3 import keys_of
+from tests.postgres_server import opened_database
 from tests.running import Atoll
 
 
+@pytest.fixture(params=["in_files", "in_postgres"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Where the index is, with contents beside it, unless a test file has a fixture of its own."""
+    return Backend() if request.param == "in_files" else request.getfixturevalue(request.param)
+
+
 @pytest.fixture
-def backend() -> Backend:
-    """Where contents are: in files, unless a test file has a fixture of its own."""
-    return Backend()
+async def in_postgres() -> AsyncIterator[Backend]:
+    pool = await opened_database("r2")
+    yield PostgresBackend(pool)
+    await pool.close()
+
+
+@pytest.fixture
+async def in_postgres_and_rclone(rclone_server: RcloneServer) -> AsyncIterator[Backend]:
+    pool = await opened_database("r2")
+    yield PostgresBackend(pool, rclone_server.port, rclone_server.key)
+    await pool.close()
 
 
 @pytest.fixture(scope="module")

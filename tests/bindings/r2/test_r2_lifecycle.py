@@ -12,7 +12,7 @@ import pytest
 from atoll.bindings.r2.around import lifecycle as module
 from atoll.bindings.r2.around.lifecycle import Lifecycle, LifecycleRule, LifecycleRules, checked_lifecycle
 from atoll.bindings.r2.around.settings import BucketSettings
-from atoll.bindings.r2.sqlite import SqliteObjects
+from atoll.bindings.r2.records import RecordedStore
 from atoll.bindings.r2.store import BucketPlace, ListQuery, ObjectMeta
 from atoll.errors import InvalidArgument
 from tests.bindings.r2.test_r2_api import ask
@@ -29,10 +29,10 @@ DAY = 86_400
 class Swept:
     """A store whose rules are applied some days from now."""
 
-    def __init__(self, store: SqliteObjects) -> None:
+    def __init__(self, store: RecordedStore) -> None:
         self.days = 0.0
         self.store = store
-        self.settings = BucketSettings(store.database)
+        self.settings = BucketSettings(store.records)
         self._lifecycle = Lifecycle(store, self.settings, clock=lambda: time.time() + self.days * DAY)
 
     async def rule(self, place: BucketPlace, *rules: LifecycleRule) -> None:
@@ -46,7 +46,7 @@ class Swept:
 
 
 @pytest.fixture
-async def swept(store: SqliteObjects, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swept]:
+async def swept(store: RecordedStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Swept]:
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0)
     yield Swept(store)
 

@@ -16,8 +16,10 @@ from atoll.bindings.r2.around import notifications as module
 from atoll.bindings.r2.around.notifications import NotificationRule, NotificationRules, Notifications
 from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.limits import R2Refused
+from atoll.bindings.r2.postgres.store import PostgresObjects
+from atoll.bindings.r2.records import RecordedStore
 from atoll.bindings.r2.sqlite import SqliteObjects
-from atoll.bindings.r2.store import ObjectMeta
+from atoll.bindings.r2.store import ObjectMeta, ObjectStore
 from atoll.errors import BindingRefused
 from tests.bindings.r2.test_r2_api import ask, code
 from tests.bindings.r2.test_r2_store import ALICE, BOB, put, store
@@ -50,33 +52,36 @@ class Sink:
 
 
 @pytest.fixture
-async def sink(store: SqliteObjects, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sink]:
+async def sink(store: RecordedStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sink]:
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.02)
-    found, settings = Sink(), BucketSettings(store.database)
+    found, settings = Sink(), BucketSettings(store.records)
     both = ["object-create", "object-delete"]
     rules = [
         NotificationRule("1", "all", both),
         NotificationRule("2", "other", ["object-delete"], "a/", ".txt"),
     ]
     await settings.change(ALICE, NotificationRules, lambda old: NotificationRules(rules))
-    notifications = Notifications(store.database, settings, found, clock=lambda: 1_700_000_000.5)
-    store.note, store.noted = notifications.note, notifications.wake
+    notifications = Notifications(store.records, found, look_seconds=1, clock=lambda: 1_700_000_000.5)
+    store.noting = notifications
     yield found
     await notifications.close()
 
 
-async def waiting(store: SqliteObjects) -> int:
+async def waiting(store: ObjectStore) -> int:
+    if isinstance(store, PostgresObjects):
+        return int(await store._postgres.value("SELECT count(*) FROM r2_events"))
+    assert isinstance(store, SqliteObjects)
     return store.database.read(lambda c: int(c.execute("SELECT count(*) FROM events").fetchone()[0]))  # type: ignore[index, arg-type]
 
 
-async def all_told(store: SqliteObjects) -> None:
+async def all_told(store: ObjectStore) -> None:
     async def look() -> bool:
         return await waiting(store) == 0
 
     await eventually(look, "no notification waits")
 
 
-async def test_changes_are_told_in_order_and_as_cloudflare_tells_them(store: SqliteObjects, sink: Sink) -> None:
+async def test_changes_are_told_in_order_and_as_cloudflare_tells_them(store: ObjectStore, sink: Sink) -> None:
     stored = await put(store, b"a/1.txt", b"value")
     assert stored is not None
     await put(store, b"a/1.txt", b"again")
@@ -86,7 +91,7 @@ async def test_changes_are_told_in_order_and_as_cloudflare_tells_them(store: Sql
     [old] = [each for each in [await store.head(ALICE, b"old")] if each is not None]
     await store.expire(ALICE, [(b"old", old.version)])
     upload = await store.create_upload(ALICE, b"m", ObjectMeta())
-    content = store.begin(ALICE, 3)
+    content = await store.begin(ALICE, 3)
     await content.write(b"abc")
     part = await content.put_part(upload, b"m", 1)
     content.close()
@@ -108,7 +113,7 @@ async def test_changes_are_told_in_order_and_as_cloudflare_tells_them(store: Sql
 
 
 async def test_a_full_queue_delays_its_own_messages_and_then_refuses_changes(
-    store: SqliteObjects, sink: Sink, monkeypatch: pytest.MonkeyPatch
+    store: ObjectStore, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_WAITING", 3)
     sink.is_full = True
@@ -137,7 +142,7 @@ async def test_a_full_queue_delays_its_own_messages_and_then_refuses_changes(
     assert [told for told in sink.told() if told[0] == "all"][-1] == ("all", "DeleteObject", "a/1.txt")
 
 
-async def test_a_refused_put_tells_nothing(store: SqliteObjects, sink: Sink) -> None:
+async def test_a_refused_put_tells_nothing(store: ObjectStore, sink: Sink) -> None:
     from atoll.bindings.r2.conditions import EtagTest, OnlyIf
 
     await put(store, b"k", b"1")

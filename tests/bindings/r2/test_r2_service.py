@@ -87,7 +87,7 @@ async def test_large_content_goes_in_parts_and_a_range_is_read_across_them(
 async def test_an_upload_that_ends_in_the_middle_leaves_nothing_in_the_service(
     store: SqliteObjects, backend: Backend, tmp_path: Path
 ) -> None:
-    upload = store.begin(ALICE, len(HUGE))
+    upload = await store.begin(ALICE, len(HUGE))
     await upload.write(HUGE[: 6 * MB])
     assert parts_in(backend) == 1 and len(backend.contents(tmp_path)) == 1, "one part, and the file of the next"
     [spool] = (tmp_path / "r2" / "r2-unfinished").iterdir()
@@ -101,9 +101,9 @@ async def test_an_upload_that_ends_in_the_middle_leaves_nothing_in_the_service(
 async def test_what_a_killed_node_left_in_the_service_is_removed(backend: Backend, tmp_path: Path) -> None:
     store = backend.open(tmp_path)
     await store.create(ALICE, 0)
-    upload = store.begin(ALICE, len(HUGE))
+    upload = await store.begin(ALICE, len(HUGE))
     await upload.write(HUGE[: 6 * MB])
-    whole = store.begin(ALICE, len(LARGE))
+    whole = await store.begin(ALICE, len(LARGE))
     await whole.write(LARGE)
     await whole._complete()  # type: ignore[attr-defined] (the node dies before the index has it)
     copy = tmp_path / "copy"
@@ -255,7 +255,7 @@ async def test_contents_of_before_stay_in_files_and_are_read_from_there(in_rclon
     parts = []
 
     async def add_part(store: SqliteObjects, data: bytes) -> None:
-        part = store.begin(ALICE, len(data))
+        part = await store.begin(ALICE, len(data))
         await part.write(data)
         parts.append(await part.put_part(upload_id, b"both", len(parts) + 1))
         part.close()

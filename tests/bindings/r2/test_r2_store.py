@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from atoll.bindings.r2.conditions import EtagTest, OnlyIf
 from atoll.bindings.r2.limits import R2Refused
+from atoll.bindings.r2.records import RecordedStore
 from atoll.bindings.r2.sqlite import SqliteObjects
 from atoll.bindings.r2.store import (
     BucketPlace,
@@ -33,13 +35,13 @@ ALICE, BOB = BucketPlace("alice", "files"), BucketPlace("bob", "files")
 LARGE = bytes(range(256)) * 4096  # a megabyte: in a file
 
 
-@pytest.fixture(params=["in_files", "in_rclone", "in_atoll"])
+@pytest.fixture(params=["in_files", "in_rclone", "in_atoll", "in_postgres", "in_postgres_and_rclone"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     return Backend() if request.param == "in_files" else request.getfixturevalue(request.param)
 
 
 @pytest.fixture
-async def store(tmp_path: Path, backend: Backend) -> AsyncIterator[SqliteObjects]:
+async def store(tmp_path: Path, backend: Backend) -> AsyncIterator[RecordedStore]:
     made = backend.open(tmp_path)
     await made.create(ALICE, 0)
     await made.create(BOB, 0)
@@ -50,7 +52,7 @@ async def store(tmp_path: Path, backend: Backend) -> AsyncIterator[SqliteObjects
 async def put(
     store: ObjectStore, key: bytes, data: bytes, place: BucketPlace = ALICE, **more: OnlyIf
 ) -> StoredObject | None:
-    upload = store.begin(place, len(data))
+    upload = await store.begin(place, len(data))
     try:
         for first in range(0, len(data), 100_000):
             await upload.write(data[first : first + 100_000])
@@ -77,7 +79,7 @@ async def drain(reader: ContentReader, piece: int = 70_000) -> bytes:
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 1 << 20])
-async def test_content_of_every_size_is_read_as_it_was_stored(store: SqliteObjects, size: int) -> None:
+async def test_content_of_every_size_is_read_as_it_was_stored(store: ObjectStore, size: int) -> None:
     data = LARGE[:size]
     stored = await put(store, b"k", data)
     assert stored is not None and stored.size == size and stored.etag == hashlib.md5(data).hexdigest()
@@ -88,7 +90,7 @@ async def test_content_of_every_size_is_read_as_it_was_stored(store: SqliteObjec
     assert await drain(reader) == data[size // 3 : size // 3 + size // 2]
 
 
-async def test_tenants_do_not_meet(store: SqliteObjects) -> None:
+async def test_tenants_do_not_meet(store: ObjectStore) -> None:
     await put(store, b"k", b"alice's")
     assert await store.head(BOB, b"k") is None and await read(store, b"k", BOB) is None
     assert (await store.list(BOB, ListQuery())).objects == []
@@ -104,7 +106,7 @@ async def test_tenants_do_not_meet(store: SqliteObjects) -> None:
 
 
 async def test_a_reader_sees_its_version_to_the_end_and_then_its_content_goes(
-    store: SqliteObjects, backend: Backend, tmp_path: Path
+    store: ObjectStore, backend: Backend, tmp_path: Path
 ) -> None:
     await put(store, b"k", LARGE)
     opened = await store.open(ALICE, b"k")
@@ -124,18 +126,18 @@ async def test_a_reader_sees_its_version_to_the_end_and_then_its_content_goes(
     assert await read(store, b"other") == LARGE[1:]
 
 
-async def test_what_is_not_finished_leaves_nothing(store: SqliteObjects, backend: Backend, tmp_path: Path) -> None:
-    upload = store.begin(ALICE, len(LARGE))
+async def test_what_is_not_finished_leaves_nothing(store: ObjectStore, backend: Backend, tmp_path: Path) -> None:
+    upload = await store.begin(ALICE, len(LARGE))
     await upload.write(LARGE[:500_000])
     assert len(backend.contents(tmp_path)) == 1
     with pytest.raises(InvalidArgument, match="were announced, and 500,000 were received"):
         await upload.put(b"k", ObjectMeta())
     upload.close()
-    too_long = store.begin(ALICE, 10)
+    too_long = await store.begin(ALICE, 10)
     with pytest.raises(InvalidArgument, match="longer than the 10 bytes"):
         await too_long.write(bytes(11))
     too_long.close()
-    wrong = store.begin(ALICE, len(LARGE), Checksum("sha256", "00" * 32))
+    wrong = await store.begin(ALICE, len(LARGE), Checksum("sha256", "00" * 32))
     await wrong.write(LARGE)
     with pytest.raises(R2Refused, match="did not match"):
         await wrong.put(b"k", ObjectMeta())
@@ -147,7 +149,7 @@ async def test_what_is_not_finished_leaves_nothing(store: SqliteObjects, backend
     assert await store.total("alice") == R2Usage(0, 0)
 
 
-async def test_of_many_puts_with_a_condition_one_wins(store: SqliteObjects) -> None:
+async def test_of_many_puts_with_a_condition_one_wins(store: ObjectStore) -> None:
     only_if_new = OnlyIf(differs=(EtagTest("*"),))
     done = await asyncio.gather(*(put(store, b"k", b"%d" % i * 40_000, only_if=only_if_new) for i in range(8)))
     [winner] = [each for each in done if each is not None]
@@ -156,17 +158,17 @@ async def test_of_many_puts_with_a_condition_one_wins(store: SqliteObjects) -> N
     assert content is not None and hashlib.md5(content).hexdigest() == winner.etag
 
 
-async def test_quotas_count_what_is_stored_and_what_is_uploaded(store: SqliteObjects) -> None:
+async def test_quotas_count_what_is_stored_and_what_is_uploaded(store: ObjectStore) -> None:
     store.bound("alice", R2Bound(buckets=2, objects=3, bytes=2_500_000))
     await put(store, b"a", LARGE)
     await put(store, b"b", LARGE)
     with pytest.raises(R2OverQuota, match="bytes in R2, more than its quota of 2,500,000"):
         await put(store, b"c", LARGE)
     with pytest.raises(R2OverQuota):
-        store.begin(ALICE, 2_500_001)
+        await store.begin(ALICE, 2_500_001)
     await put(store, b"a", LARGE)  # in place of the first
     upload_id = await store.create_upload(ALICE, b"m", ObjectMeta())
-    part = store.begin(ALICE, len(LARGE))
+    part = await store.begin(ALICE, len(LARGE))
     await part.write(LARGE)
     with pytest.raises(R2OverQuota):
         await part.put_part(upload_id, b"m", 1)
@@ -184,11 +186,11 @@ async def test_quotas_count_what_is_stored_and_what_is_uploaded(store: SqliteObj
 
 
 async def test_a_bucket_with_objects_is_dropped_only_by_force(
-    store: SqliteObjects, backend: Backend, tmp_path: Path
+    store: ObjectStore, backend: Backend, tmp_path: Path
 ) -> None:
     await put(store, b"k", LARGE)
     upload_id = await store.create_upload(ALICE, b"m", ObjectMeta())
-    part = store.begin(ALICE, 3)
+    part = await store.begin(ALICE, 3)
     await part.write(b"abc")
     await part.put_part(upload_id, b"m", 1)
     part.close()
@@ -237,13 +239,14 @@ async def test_everything_is_there_after_a_restart(backend: Backend, tmp_path: P
     await put(store, b"small", b"s")
     await put(store, b"large", LARGE)
     upload_id = await store.create_upload(ALICE, b"m", ObjectMeta())
-    part = store.begin(ALICE, len(LARGE))
+    part = await store.begin(ALICE, len(LARGE))
     await part.write(LARGE)
     facts = await part.put_part(upload_id, b"m", 1)
     part.close()
     await store.close()
     stray = tmp_path / "r2" / "r2-unfinished" / f"{7:016x}"
     stray.write_bytes(b"left by a node that was killed")
+    os.utime(stray, (0, 0))
     store = backend.open(tmp_path)
     assert await read(store, b"small") == b"s" and await read(store, b"large") == LARGE
     await store.complete(ALICE, b"m", upload_id, [(1, facts.etag)])

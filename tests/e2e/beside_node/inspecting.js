@@ -77,18 +77,21 @@ const VALUES = {
   multiline: { text: "a".repeat(90), other: "b".repeat(30) }, longString: "x".repeat(200), lines: { text: "one\ntwo\nthree".repeat(8) }, deepArray: [[[[1, [2, [3]]]]]], mixed: [undefined, null, NaN, -0, Symbol("q"), 1n, "s", [], {}],
   numbers: [1.5, -2, 1000000, 0.1], objects: Array.from({ length: 8 }, (_, i) => ({ id: i, name: `n${i}` })), url: new URL("https://a.example/b?c#d"), params: new URLSearchParams("a=1&b=2")
 };
-// Without colours, hidden properties, proxy handlers and the oldest layout, which util.inspect does not support here.
+// Without the oldest layout, which util.inspect does not support here.
 const OPTIONS = [
   undefined, { depth: 0 }, { depth: Infinity }, { compact: false }, { compact: 1 }, { breakLength: 40 }, { breakLength: Infinity }, { sorted: true }, { getters: true }, { maxArrayLength: 2 }, { maxStringLength: 10 },
-  { numericSeparator: true }, { depth: 1, compact: 3, breakLength: 20 },
+  { numericSeparator: true }, { depth: 1, compact: 3, breakLength: 20 }, { colors: true }, { colors: true, depth: 0, getters: true }, { colors: true, breakLength: 40 }, { showProxy: true }, { showProxy: true, colors: true, depth: 0 },
 ];
 
 // Node throws if these are shown as a number or as JSON.
 const UNCONVERTIBLE = ["bare", "bareFunction", "bigint", "boxedBigint", "boxedSymbol", "mixed"];
+// Values without stacks, whose classes have no getters (which Node shows too).
+const PLAIN = /^(object|empty|emptyArray|nested|bare|tagged|withSymbol|accessors|frozen|sparse|extra|listing|dictionary|map|set|emptyMap|date|regexp|boxed\w+|named|arrow|deepArray|mixed|lines)$/;
 const shown = {};
 for (const [name, value] of Object.entries(VALUES)) {
   // Node's own web classes ignore the layout options.
   const isOfWeb = value instanceof URL || value instanceof URLSearchParams;
+  if (PLAIN.test(name)) shown[`inspect hidden ${name}`] = () => inspect(value, { showHidden: true });
   for (const [index, options] of isOfWeb ? [[0, undefined]] : OPTIONS.entries()) shown[`inspect ${name} ${index}`] = () => inspect(value, options);
   if (typeof value !== "function") shown[`format ${name}`] = () => format("%O|%s|%%|%c", value, value, value);
   if (!UNCONVERTIBLE.includes(name)) shown[`format %j ${name}`] = () => format("%j|%d|%i|%f", value, value, value, value);
@@ -104,7 +107,7 @@ for (const [name, value] of Object.entries(VALUES)) {
 export const cases = {
   ...shown,
   ...table("format", (...args) => format(...args), [], ["%s", null, undefined], ["%s"], ["%d", "12abc"], ["%i", "12.7"], ["%f", "1.5x"], ["%j", circular], ["%x", 1], ["a", "b", { c: 1 }], [1, 2, "3"], ["%s", { toString: () => "own" }], ["%s", new Animal()], ["%s", Symbol("a")], ["%s", -0], ["%s", 12n], ["%d", 12n], ["%s", [1, [2, [3]]]], ["%O", nested], ["%s %s", "a"], ["%%s", "a"], ["100%", 1], ["%", 1], ["%s", () => 1], ["%s", class A {}], ["%s", new Date(0)], ["%s", error]),
-  ...table("inspect legacy", (...args) => inspect(...args), [nested, false, 1], [nested, false, null]),
+  ...table("inspect legacy", (...args) => inspect(...args), [nested, false, 1], [nested, false, null], [[1], true], [{ a: "x" }, false, 2, true]),
   ...table("stripVTControlCharacters", (text) => util.stripVTControlCharacters(text), ["\u001b[31mred\u001b[0m"], ["plain"], [5]),
   ...table("toUSVString", (text) => util.toUSVString(text), ["\ud800x"], [5]),
   ...table("inherits", (...args) => util.inherits(...args), [null, Animal], [function Sub() {}, null]),
@@ -130,5 +133,7 @@ export const cases = {
   "debuglog": () => typeof util.debuglog("x"),
   "TextEncoder": () => [util.TextEncoder === TextEncoder, util.TextDecoder === TextDecoder],
   "aborted": () => util.aborted.length,
+  "custom inspect with colours": () => inspect({ [inspect.custom]: (depth, { colors, showHidden, showProxy, stylize }) => `${colors} ${showHidden} ${showProxy} ${stylize("a", "number")}` }, { colors: true, showHidden: true, showProxy: true }),
+  "formatWithOptions colours": () => util.formatWithOptions({ colors: true }, "%s %O %j", "a", { a: 1 }, { b: "c" }),
   "formatWithOptions": () => util.formatWithOptions({ compact: false }, "%O", { a: { b: 1 } }),
 };

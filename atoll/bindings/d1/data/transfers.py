@@ -5,6 +5,9 @@ queries, as on Cloudflare. The SQL runs in the engine; Python carries pieces of 
 
 An import is many commits, and all or nothing: before the first one the database is told to go back to where it is, and
 that wish is taken back after the last one. Whatever ends the import in between, a crash included, undoes it.
+
+One statement changes 32 MB at most, and an index of a large table is more. If an import fails at one, it is undone and
+done again with each index made together with its table.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from atoll.bindings.d1.ops import D1, QueryFailed
 from atoll.offload.threads import in_thread
 
 PIECE = 512 << 10  # bytes of an import in one step
+STEPS = 4  # after which its pages are merged: the engine keeps them in memory until then
+TOO_MUCH = ("SQLITE_FULL", "SQLITE_NOMEM")  # in the words of an error: perhaps an index of a large table
 
 
 class Dumped(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,12 +62,25 @@ class Transfers:
 
     async def load(self, database: StoredDatabase, file: IO[bytes]) -> dict[str, Any]:
         """Run the SQL of a file, all or nothing. QueryFailed if it cannot be run."""
+        try:
+            return await self._try_to_load(database, file, scans=False)
+        except QueryFailed as failed:
+            if not any(each in str(failed) for each in TOO_MUCH):
+                raise
+        await in_thread(file.seek, 0)
+        return await self._try_to_load(database, file, scans=True)
+
+    async def _try_to_load(self, database: StoredDatabase, file: IO[bytes], *, scans: bool) -> dict[str, Any]:
         objects, key = self._binding.objects, database.key
         before = objects.store.past.current(key)
         undo = await objects.store.past.ask(key, before)
         session = uuid.uuid4().hex
         try:
-            result = await self._load(database, file, session)
+            if scans:
+                await self._feed(database, file, session, begin=True, scans=True)
+                await in_thread(file.seek, 0)
+            answer = await self._feed(database, file, session, begin=not scans)
+            result: dict[str, Any] = msgspec.json.decode(answer[1:])
             await objects.store.past.ask(key, undo)
         except BaseException:
             await objects.restore(key, before)
@@ -70,9 +88,12 @@ class Transfers:
         await self._step(database, {"kind": "import", "session": session, "isOver": True})
         return result
 
-    async def _load(self, database: StoredDatabase, file: IO[bytes], session: str) -> dict[str, Any]:
+    async def _feed(
+        self, database: StoredDatabase, file: IO[bytes], session: str, *, begin: bool, scans: bool = False
+    ) -> bytes:
+        """Give a database the text of a file, piece by piece. The last answer."""
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        begin, is_last = True, False
+        answer, is_last, steps = b"", False, 0
         while not is_last:
             raw = await in_thread(file.read, PIECE)
             is_last = not raw
@@ -81,10 +102,11 @@ class Transfers:
             except UnicodeDecodeError:
                 raise QueryFailed("the file is not UTF-8") from None
             step = {"kind": "import", "session": session, "begin": begin, "piece": piece, "isLast": is_last}
-            answer = await self._step(database, step)
-            begin = False
-        found: dict[str, Any] = msgspec.json.decode(answer[1:])
-        return found
+            answer = await self._step(database, {**step, "scans": scans})
+            begin, steps = False, steps + 1
+            if steps % STEPS == 0 and not scans:
+                await self._binding.objects.store.merge(database.key)
+        return answer
 
     async def _step(self, database: StoredDatabase, step: dict[str, Any]) -> bytes:
         return await self._binding.ask(database, msgspec.json.encode({"transfer": step}))

@@ -89,10 +89,10 @@ class BucketApi:
     # Public buckets
 
     async def public(self, request: Request) -> Response:
-        return self._shown(await self._place(request))
+        return await self._shown(await self._place(request))
 
-    def _shown(self, place: BucketPlace) -> Response:
-        url = self._public.url_of(place)
+    async def _shown(self, place: BucketPlace) -> Response:
+        url = await self._public.url_of(place)
         return json_answer(PublicAnswer(bool(url), url))
 
     async def show(self, request: Request) -> Response:
@@ -101,7 +101,7 @@ class BucketApi:
             raise Refused(ApiCode.FORBIDDEN, "this node has no public buckets", hint)
         place = await self._place(request, "r2.public")
         await self._public.show(place)
-        return self._shown(place)
+        return await self._shown(place)
 
     async def hide(self, request: Request) -> Response:
         await self._public.hide(await self._place(request, "r2.private"))
@@ -110,7 +110,7 @@ class BucketApi:
     # CORS
 
     async def cors(self, request: Request) -> Response:
-        return json_answer(self._settings.find(await self._place(request), Cors) or Cors([]))
+        return json_answer(await self._settings.find(await self._place(request), Cors) or Cors([]))
 
     async def set_cors(self, request: Request) -> Response:
         place = await self._place(request)
@@ -126,7 +126,7 @@ class BucketApi:
     # Lifecycle
 
     async def lifecycle(self, request: Request) -> Response:
-        found = self._settings.find(await self._place(request), LifecycleRules)
+        found = await self._settings.find(await self._place(request), LifecycleRules)
         return json_answer(found or LifecycleRules([]))
 
     async def set_lifecycle(self, request: Request) -> Response:
@@ -148,7 +148,7 @@ class BucketApi:
 
     async def remove_lifecycle(self, request: Request) -> Response:
         place, name = await self._place(request), request.path_params["rule"]
-        found = self._settings.find(place, LifecycleRules)
+        found = await self._settings.find(place, LifecycleRules)
         if found is None or name not in [rule.id for rule in found.rules]:
             hint = f"GET /api/r2/{place.bucket}/lifecycle lists the rules"
             raise Refused(ApiCode.NOT_FOUND, f"there is no lifecycle rule `{name[:80]}`", hint)
@@ -164,7 +164,7 @@ class BucketApi:
     # Notifications
 
     async def notifications(self, request: Request) -> Response:
-        found = self._settings.find(await self._place(request), NotificationRules)
+        found = await self._settings.find(await self._place(request), NotificationRules)
         return json_answer(found or NotificationRules([]))
 
     async def add_notification(self, request: Request) -> Response:
@@ -183,13 +183,12 @@ class BucketApi:
             return NotificationRules(rules)
 
         await self._audit.note(caller_of(request), "r2.add-notification", place.bucket, body.queue)
-        self._notifications.use()
         await self._settings.change(place, NotificationRules, add)
         return json_answer(rule, status=201)
 
     async def remove_notification(self, request: Request) -> Response:
         place, name = await self._place(request), request.path_params["rule"]
-        found = self._settings.find(place, NotificationRules)
+        found = await self._settings.find(place, NotificationRules)
         if found is None or name not in [rule.id for rule in found.rules]:
             hint = f"GET /api/r2/{place.bucket}/notifications lists them"
             raise Refused(ApiCode.NOT_FOUND, f"there is no notification `{name[:80]}`", hint)

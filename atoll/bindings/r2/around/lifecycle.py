@@ -122,7 +122,7 @@ class Lifecycle:
     async def sweep(self) -> None:
         """One round over all buckets with rules. Each object is looked at once, however many rules there are."""
         now = int(self._clock() * 1000)
-        for place, found in self._settings.all(LifecycleRules):
+        for place, found in await self._settings.all(LifecycleRules):
             rules = [rule for rule in found.rules if rule.enabled]
             try:
                 await self._expire(place, Ages((rule.prefix, rule.expire_days) for rule in rules), now)

@@ -11,17 +11,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
-import apsw
 import msgspec
 
-from atoll.bindings.r2.around.settings import BucketSettings, Setting, setting_of
+from atoll.bindings.r2.around.settings import Setting, read_setting
 from atoll.bindings.r2.limits import MAX_KEY, R2Refused
+from atoll.bindings.r2.records import NOTIFICATIONS, BucketRecords, Destination
 from atoll.bindings.r2.store import BucketPlace, Change
 from atoll.clock import iso_time
-from atoll.db.sqlite import Database, rows
-from atoll.errors import AtollError, InvalidArgument
+from atoll.errors import AtollError, InvalidArgument, StorageAway
 
 log = logging.getLogger("atoll.bindings")
 
@@ -34,11 +33,6 @@ EVENT_TYPES = {
     CREATE: ("PutObject", "CopyObject", "CompleteMultipartUpload"),
     DELETE: ("DeleteObject", "LifecycleDeletion"),
 }
-
-WAITING = "SELECT coalesce(sum(events), 0) FROM waiting_events WHERE tenant = ?"
-ADD = "INSERT INTO events (tenant, queue, body) VALUES (?, ?, ?)"
-QUEUES = "SELECT tenant, queue FROM waiting_events"
-OLDEST = "SELECT id, body FROM events WHERE tenant = ? AND queue = ? ORDER BY id LIMIT ?"
 
 
 class MessageSink(Protocol):
@@ -66,7 +60,7 @@ class NotificationRule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
 
 class NotificationRules(Setting, forbid_unknown_fields=True):
-    KIND: ClassVar[str] = "notifications"
+    KIND: ClassVar[str] = NOTIFICATIONS
 
     rules: list[NotificationRule]
 
@@ -80,70 +74,56 @@ def checked_rule(rule: NotificationRule) -> NotificationRule:
     return rule
 
 
-class WaitingEvent(NamedTuple):
-    id: int
-    body: bytes
-
-
-class Destination(NamedTuple):
-    tenant: str
-    queue: str
-
-
 NOBODY = Destination("", "")  # waits after an error of our own
 
 
 class Notifications:
-    """Notes changes on the writer thread, and hands them over on the event loop."""
+    """Makes the messages about changes, and hands them over. Several nodes look every few seconds for what one of them
+    left when it ended; a node by itself has no need to."""
 
     def __init__(
-        self, database: Database, settings: BucketSettings, sink: MessageSink, *, clock: Callable[[], float] = time.time
+        self,
+        records: BucketRecords,
+        sink: MessageSink,
+        *,
+        look_seconds: float | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._database = database
+        self._records = records
         self.sink = sink
+        self._look_seconds = look_seconds
         self._clock = clock
         self._wake = asyncio.Event()
         self._blocked: dict[Destination, float] = {}  # when to ask a queue again that took nothing
-        self._is_used = bool(self._waiting() or settings.all(NotificationRules))
+        self._is_used = False  # some bucket has notifications
         self._wake.set()
         self._task = asyncio.ensure_future(self._run())
 
-    def note(self, connection: apsw.Connection, place: BucketPlace, bucket: int, change: Change) -> None:
-        """Store the messages about a change. Runs in its transaction; R2Refused undoes the change."""
-        found = setting_of(connection, bucket, NotificationRules)
-        if found is None:
-            return
+    def messages(self, rules: str, place: BucketPlace, change: Change) -> list[tuple[str, bytes]]:
         key = change.key.decode("utf-8", "replace")
+        found = read_setting(rules, NotificationRules)
         queues = {rule.queue for rule in found.rules if rule.wants(change.action, key)}
         if not queues:
-            return
-        [waiting] = rows(connection, int, WAITING, place.tenant)
-        if waiting + len(queues) > MAX_WAITING:
+            return []
+        self._is_used = True
+        body = message_of(place, change, self._clock())
+        return [(queue, body) for queue in sorted(queues)]
+
+    def check(self, waiting: int) -> None:
+        if waiting > MAX_WAITING:
             raise R2Refused(
                 19014,
-                f"{waiting:,} notifications wait because the queues of the tenant are full: consume some messages, or"
-                " delete the notification",
+                f"{waiting:,} notifications would wait because the queues of the tenant are full: consume some"
+                " messages, or delete the notification",
             )
-        body = message_of(place, change, self._clock())
-        for queue in sorted(queues):
-            connection.execute(ADD, (place.tenant, queue, body))
-
-    def use(self) -> None:
-        """There is a rule."""
-        self._is_used = True
 
     def wake(self) -> None:
-        """A change is committed."""
         if self._is_used:
             self._wake.set()
 
     async def forget(self, tenant: str) -> None:
         """Drop what waits for a deleted tenant."""
-
-        def act(connection: apsw.Connection) -> None:
-            connection.execute("DELETE FROM events WHERE tenant = ?", (tenant,))
-
-        await self._database.write(act)
+        await self._records.forget_events(tenant)
 
     async def close(self) -> None:
         self._task.cancel()
@@ -154,11 +134,14 @@ class Notifications:
             self._wake.clear()
             try:
                 await self._hand_over()
+            except StorageAway as error:
+                log.debug("R2 cannot hand over notifications: %s", error)
+                self._blocked[NOBODY] = time.monotonic() + RETRY_SECONDS
             except Exception:
                 log.exception("R2 cannot hand over notifications")
                 self._blocked[NOBODY] = time.monotonic() + RETRY_SECONDS
             soonest = min(self._blocked.values(), default=None)
-            wait = None if soonest is None else max(soonest - time.monotonic(), 0)
+            wait = self._look_seconds if soonest is None else max(soonest - time.monotonic(), 0)
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
@@ -167,7 +150,7 @@ class Notifications:
     async def _hand_over(self) -> None:
         """Hand over what waits, a batch for each queue in turn. A queue that takes nothing is asked again later."""
         while True:
-            found, now = self._waiting(), time.monotonic()
+            found, now = await self._records.destinations(), time.monotonic()
             self._blocked = {each: at for each, at in self._blocked.items() if each in found}
             ready = [each for each in found if self._blocked.get(each, 0) <= now]
             if not ready:
@@ -175,25 +158,23 @@ class Notifications:
             for destination in ready:
                 await self._send(destination)
 
-    def _waiting(self) -> list[Destination]:
-        return self._database.read(lambda connection: rows(connection, Destination, QUEUES))
-
     async def _send(self, to: Destination) -> None:
-        events = self._database.read(lambda connection: rows(connection, WaitingEvent, OLDEST, *to, BATCH))
+        async def send(bodies: Sequence[bytes]) -> None:
+            if not await self.sink.deliver(to.tenant, to.queue, bodies):
+                log.warning("R2: %d notifications are dropped: the queue `%s` was deleted", len(bodies), to.queue)
+
         try:
-            if not await self.sink.deliver(to.tenant, to.queue, [event.body for event in events]):
-                log.warning("R2: %d notifications are dropped: the queue `%s` was deleted", len(events), to.queue)
+            is_ours = await self._records.hand_over(to, BATCH, send)
+        except StorageAway:
+            raise
         except AtollError as error:
             if to not in self._blocked:
                 log.warning("R2: the queue `%s` does not take notifications: %s", to.queue, error)
+            is_ours = False
+        if is_ours:
+            self._blocked.pop(to, None)
+        else:
             self._blocked[to] = time.monotonic() + RETRY_SECONDS
-            return
-
-        def forget(connection: apsw.Connection) -> None:
-            connection.executemany("DELETE FROM events WHERE id = ?", [(event.id,) for event in events])
-
-        await self._database.write(forget)
-        self._blocked.pop(to, None)
 
 
 def message_of(place: BucketPlace, change: Change, now: float) -> bytes:

@@ -13,67 +13,53 @@ import secrets
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
-import apsw
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from atoll.bindings.r2.around.cors import Cors, allowed, answered
-from atoll.bindings.r2.around.settings import BucketSettings, bucket_id
+from atoll.bindings.r2.around.settings import BucketSettings
 from atoll.bindings.r2.conditions import WHOLE, ByteRange, OnlyIf, range_of_header
 from atoll.bindings.r2.http_objects import ObjectResponse, headers_of_http, http_date, http_time
 from atoll.bindings.r2.limits import R2Refused, checked_key
+from atoll.bindings.r2.records import BucketRecords
 from atoll.bindings.r2.s3.asked import only_if_of
 from atoll.bindings.r2.store import BucketPlace, NoBucket, ObjectStore, StoredObject
-from atoll.db.sqlite import Database, rows
 from atoll.errors import AtollError, StorageFailed
 from atoll.public_address import PublicAddress
 
 log = logging.getLogger("atoll.bindings")
 
 ALLOW = "GET, HEAD, OPTIONS"
-LABEL = "SELECT label FROM public_buckets JOIN buckets ON id = bucket WHERE tenant = ? AND name = ?"
-PLACE = "SELECT tenant, name FROM public_buckets JOIN buckets ON id = bucket WHERE label = ?"
 
 
 class PublicBuckets:
     """Which buckets are public. `domain` is the domain of their hosts; "" if this node has none."""
 
-    def __init__(self, database: Database, domain: str, address: PublicAddress) -> None:
-        self._database = database
+    def __init__(self, records: BucketRecords, domain: str, address: PublicAddress) -> None:
+        self._records = records
         self.domain = domain
         self._address = address
 
-    def url_of(self, place: BucketPlace) -> str:
+    async def url_of(self, place: BucketPlace) -> str:
         """The address of a public bucket; "" if it is not public."""
-        found = self._database.read(lambda connection: rows(connection, str, LABEL, *place))
-        return self._address.at(f"{found[0]}.{self.domain}") if found and self.domain else ""
+        label = await self._records.label_of(place)
+        return self._address.at(f"{label}.{self.domain}") if label and self.domain else ""
 
-    def find(self, host: str) -> BucketPlace | None:
+    async def find(self, host: str) -> BucketPlace | None:
         label, _, domain = host.partition(".")
         if not self.domain or domain != self.domain:
             return None
-        found = self._database.read(lambda connection: rows(connection, BucketPlace, PLACE, label))
-        return found[0] if found else None
+        return await self._records.place_of(label)
 
     async def show(self, place: BucketPlace) -> None:
         """Make a bucket public, if it is not."""
-        label = f"pub-{secrets.token_hex(8)}"
-
-        def act(connection: apsw.Connection) -> None:
-            sql = "INSERT INTO public_buckets (label, bucket) VALUES (?, ?) ON CONFLICT (bucket) DO NOTHING"
-            connection.execute(sql, (label, bucket_id(connection, place)))
-
-        await self._database.write(act)
+        await self._records.show(place, f"pub-{secrets.token_hex(8)}")
 
     async def hide(self, place: BucketPlace) -> None:
         """From now on nobody reads it. If it becomes public again, it has another host."""
-
-        def act(connection: apsw.Connection) -> None:
-            connection.execute("DELETE FROM public_buckets WHERE bucket = ?", (bucket_id(connection, place),))
-
-        await self._database.write(act)
+        await self._records.hide(place)
 
 
 class PublicSite:
@@ -100,10 +86,10 @@ class PublicSite:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        place = self._public.find(host_of(request))
+        place = await self._public.find(host_of(request))
         if place is None:
             return PlainTextResponse("there is no public bucket on this host\n", 404)
-        cors = self._settings.find(place, Cors)
+        cors = await self._settings.find(place, Cors)
         if request.method == "OPTIONS":
             fields = None if cors is None else allowed([cors], request.headers)
             if fields is None:

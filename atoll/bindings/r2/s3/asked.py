@@ -9,8 +9,8 @@ from starlette.datastructures import Headers
 
 from atoll.bindings.r2 import limits
 from atoll.bindings.r2.conditions import EtagTest, OnlyIf
-from atoll.bindings.r2.credentials import Credential
 from atoll.bindings.r2.http_objects import http_of_headers, http_time
+from atoll.bindings.r2.records import Credential
 from atoll.bindings.r2.s3.documents import MAX_DOCUMENT
 from atoll.bindings.r2.s3.faults import S3Fault
 from atoll.bindings.r2.s3.payload import CHUNKED

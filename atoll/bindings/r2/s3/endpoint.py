@@ -73,7 +73,7 @@ class S3Endpoint:
             fault = S3Fault("InternalError", "We encountered an internal error. Please try again.")
             response = self._refusal(request, fault, request_id)
         response.headers["x-amz-request-id"] = request_id
-        response.headers.update(self._cors.of_answer(request))
+        response.headers.update(await self._cors.of_answer(request))
         await response(scope, receive, send)
 
     def _refusal(self, request: Request, fault: S3Fault, request_id: str) -> Response:
@@ -84,19 +84,19 @@ class S3Endpoint:
 
     async def _answer(self, request: Request) -> Response:
         if request.method == "OPTIONS":
-            return self._cors.preflight(request)
-        asked = self._read(request)
+            return await self._cors.preflight(request)
+        asked = await self._read(request)
         operation, writes = self._operation(asked)
         if not asked.credential.may(asked.bucket, writes) and asked.bucket:
             raise S3Fault("AccessDenied", "The access key does not allow this operation on this bucket.")
         return await operation(asked)
 
-    def _read(self, request: Request) -> S3Request:
+    async def _read(self, request: Request) -> S3Request:
         scope = request.scope
         query = read_query(scope["query_string"])
         signed = SignedRequest(request.method, scope["raw_path"], query, dict(request.headers))
         signature = read_signature(signed, self._clock())
-        credential = self._credentials.find(signature.access_key)
+        credential = await self._credentials.find(signature.access_key)
         secret = DUMMY_SECRET if credential is None else self._credentials.secret(credential)
         key = signing_key(secret, signature)
         try:

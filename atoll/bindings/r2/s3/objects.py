@@ -58,7 +58,7 @@ class S3Objects:
 
     async def put(self, asked: S3Request) -> Response:
         key, meta, only_if = asked.key_bytes, meta_of(asked.headers), only_if_of(asked.headers)
-        upload = self._store.begin(asked.place, asked.size())
+        upload = await self._store.begin(asked.place, asked.size())
         try:
             await receive_into(upload, asked.body)
             stored = await upload.put(key, meta, only_if)
@@ -87,7 +87,7 @@ class S3Objects:
             meta = meta_of(asked.headers) if replaces else ObjectMeta(source.http, source.custom, source.storage_class)
             if (source.size > limits.MAX_UPLOAD) or length != source.size:
                 raise R2Refused(100100)
-            upload = self._store.begin(asked.place, length, source=_source_of(asked))
+            upload = await self._store.begin(asked.place, length, source=_source_of(asked))
             try:
                 await _pour(content, upload)
                 stored = await upload.put(asked.key_bytes, meta)
@@ -131,7 +131,7 @@ class S3Objects:
         upload_id, key = limits.checked_upload_id(asked.query.get("uploadId")), asked.key_bytes
         if "x-amz-copy-source" in asked.headers:
             return await self._copy_part(asked, key, upload_id, number)
-        upload = self._store.begin(asked.place, asked.size())
+        upload = await self._store.begin(asked.place, asked.size())
         try:
             await receive_into(upload, asked.body)
             part = await upload.put_part(upload_id, key, number)
@@ -142,7 +142,7 @@ class S3Objects:
     async def _copy_part(self, asked: S3Request, key: bytes, upload_id: str, number: int) -> Response:
         _, content, length = await self._source(asked)
         try:
-            upload = self._store.begin(asked.place, limits.checked_size(length))
+            upload = await self._store.begin(asked.place, limits.checked_size(length))
             try:
                 await _pour(content, upload)
                 part = await upload.put_part(upload_id, key, number)

@@ -30,7 +30,7 @@ class S3Rules:
         }
 
     async def get_cors(self, asked: S3Request) -> Response:
-        found = self._settings.find(asked.place, Cors)
+        found = await self._settings.find(asked.place, Cors)
         if found is None:
             raise S3Fault("NoSuchCORSConfiguration", "The CORS configuration does not exist.")
         return xml(document("CORSConfiguration", [("CORSRule", _shown_cors(rule)) for rule in found.rules]))
@@ -47,7 +47,7 @@ class S3Rules:
         return Response(status_code=204)
 
     async def get_lifecycle(self, asked: S3Request) -> Response:
-        found = self._settings.find(asked.place, LifecycleRules)
+        found = await self._settings.find(asked.place, LifecycleRules)
         if found is None:
             raise S3Fault("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist.")
         return xml(document("LifecycleConfiguration", [("Rule", _shown_lifecycle(rule)) for rule in found.rules]))

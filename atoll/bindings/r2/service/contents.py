@@ -14,9 +14,7 @@ import asyncio
 import hashlib
 import html
 import re
-import secrets
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Sequence
 from xml.sax.saxutils import escape
 
 from atoll.bindings.r2.service.client import Payload, ServiceClient, ServiceReply
@@ -31,10 +29,10 @@ UPLOAD = re.compile(rb"<Upload>((?:[^<]|<(?!/?Upload>))*)</Upload>")
 
 
 class ServiceContents:
-    def __init__(self, client: ServiceClient, folder: str, owner_file: Path) -> None:
+    def __init__(self, client: ServiceClient, folder: str, owner: Callable[[], bytes]) -> None:
         self._client = client
         self._folder = folder
-        self._owner_file = owner_file
+        self._owner = owner  # the text by which whoever writes here knows the contents as its own
         self._is_owner = False
         self._claiming = asyncio.Lock()
 
@@ -56,9 +54,7 @@ class ServiceContents:
                 await self._claim()
 
     async def _claim(self) -> None:
-        if not self._owner_file.exists():
-            self._owner_file.write_text(secrets.token_hex(16))
-        own = self._owner_file.read_bytes()
+        own = self._owner()
         name = f"{self._folder}/owner"
         found = await self._client.call(OWN, "GET", name)
         if found.status == 404 and found.code in ("NoSuchKey", "404"):

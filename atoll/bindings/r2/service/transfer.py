@@ -10,14 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from atoll.bindings.r2.content import DiskReader, DiskUpload
-from atoll.bindings.r2.garbage import Garbage
-from atoll.bindings.r2.rows import IN_SERVICE
 from atoll.bindings.r2.service.client import FIRST_PAUSE, UNREACHABLE, Payload
-from atoll.bindings.r2.service.contents import ServiceContents
-from atoll.egress.exchange import ServerExchange
 from atoll.errors import NetworkError, StorageFailed
 
 PART = 16 << 20  # bytes; larger contents are sent in parts
@@ -25,10 +22,39 @@ IDLE_SECONDS = 10.0  # a reader that takes nothing for so long gives its connect
 RESUMES = 3  # times that a broken stream is continued without a byte having arrived
 
 
+class ContentStream(Protocol):
+    """Bytes of a content on their way from where it is."""
+
+    async def read(self) -> bytes:
+        """More of it; b"" at the end. NetworkError if it broke off."""
+
+    def close(self) -> None: ...
+
+
+class HeldContents(Protocol):
+    """Where contents are: an S3 service (contents.py), or rows of PostgreSQL (postgres/contents.py)."""
+
+    async def put(self, tenant: str, number: int, payload: Payload) -> None: ...
+    async def begin_parts(self, tenant: str, number: int) -> str: ...
+    async def put_part(self, tenant: str, number: int, upload: str, part: int, payload: Payload) -> str: ...
+    async def finish_parts(self, tenant: str, number: int, upload: str, etags: Sequence[str], size: int) -> None: ...
+    async def drop_parts(self, number: int) -> None: ...
+    async def stream(self, tenant: str, number: int, start: int, end: int) -> ContentStream: ...
+    async def remove(self, numbers: Sequence[int]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Abandoned(Protocol):
+    """Hears of contents that were sent, at least in part, and that no object has."""
+
+    def abandon(self, number: int) -> None: ...
+    def refuse_if_behind(self) -> None: ...
+
+
 class ServiceUpload(DiskUpload):
     """Content that is received for the service. Small content is in the index, as always."""
 
-    def __init__(self, service: ServiceContents, tenant: str, garbage: Garbage, *arguments: Any) -> None:
+    def __init__(self, service: HeldContents, tenant: str, garbage: Abandoned, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._service = service
         self._tenant = tenant
@@ -89,9 +115,13 @@ class ServiceUpload(DiskUpload):
         is_new = self._descriptor < 0
         super()._append(piece, hashed)
         if is_new:
-            self._files.sync_unfinished()
+            self._mark_file()
         self._sha256.update(piece)
         self._spooled += len(piece)
+
+    def _mark_file(self) -> None:
+        """The file is the mark of this upload: durable before the service is told to store anything."""
+        self._files.sync_unfinished()
 
     def _empty(self) -> None:
         os.ftruncate(self._descriptor, 0)
@@ -99,29 +129,30 @@ class ServiceUpload(DiskUpload):
 
 
 class ServiceReader(DiskReader):
-    """A part of a content whose segments may be in the service. It is one stream, continued where it broke off."""
+    """A part of a content whose segments may be in services, each a stream that is continued where it broke off."""
 
-    def __init__(self, service: ServiceContents, tenant: str, *arguments: Any) -> None:
+    def __init__(self, services: Mapping[int, HeldContents], tenant: str, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._service = service
+        self._services = services  # by place
         self._tenant = tenant
-        self._stream: ServerExchange | None = None
+        self._stream: ContentStream | None = None
         self._rest = b""  # received, and longer than what was asked for
         self._idle: asyncio.TimerHandle | None = None
 
     @property
     def left_in_file(self) -> int:
-        return 0 if not self.left or self._current()[0].place == IN_SERVICE else super().left_in_file
+        return 0 if not self.left or self._current()[0].place in self._services else super().left_in_file
 
     async def read(self, most: int) -> bytes:
         if not self.left:
             return b""
         segment, offset = self._current()
-        if segment.place != IN_SERVICE:
+        service = self._services.get(segment.place)
+        if service is None:
             return await super().read(most)
         if self._idle is not None:
             self._idle.cancel()
-        piece = self._rest or await self._received(segment.file, offset, offset + self.left_in_segment)
+        piece = self._rest or await self._received(service, segment.file, offset, offset + self.left_in_segment)
         piece, self._rest = piece[:most], piece[most:]
         self._at += len(piece)
         if not self._rest and (not self.left or self._at % self._place.part_size == 0):
@@ -130,11 +161,11 @@ class ServiceReader(DiskReader):
             self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_stream)
         return piece
 
-    async def _received(self, file: int, start: int, end: int) -> bytes:
+    async def _received(self, service: HeldContents, file: int, start: int, end: int) -> bytes:
         for attempt in range(RESUMES + 1):
             try:
                 if self._stream is None:
-                    self._stream = await self._service.stream(self._tenant, file, start, end)
+                    self._stream = await service.stream(self._tenant, file, start, end)
                 if piece := await self._stream.read():
                     return piece
             except NetworkError:

@@ -54,6 +54,29 @@ declare class PerformanceMeasure extends PerformanceEntry {
   toJSON(): any;
 }
 
+/** There are none. */
+declare class PerformanceResourceTiming extends PerformanceEntry {
+  private constructor();
+  readonly initiatorType: string;
+  readonly nextHopProtocol: string;
+  readonly workerStart: number;
+  readonly redirectStart: number;
+  readonly redirectEnd: number;
+  readonly fetchStart: number;
+  readonly domainLookupStart: number;
+  readonly domainLookupEnd: number;
+  readonly connectStart: number;
+  readonly connectEnd: number;
+  readonly secureConnectionStart: number;
+  readonly requestStart: number;
+  readonly responseStart: number;
+  readonly responseEnd: number;
+  readonly transferSize: number;
+  readonly encodedBodySize: number;
+  readonly decodedBodySize: number;
+  readonly responseStatus: number;
+}
+
 /** `now()` and `Date.now()` stand still while code runs, and go on when it waits for something. */
 declare class Performance extends EventTarget {
   private constructor();
@@ -65,6 +88,12 @@ declare class Performance extends EventTarget {
   clearMeasures(name?: string): void;
   clearResourceTimings(): void;
   setResourceTimingBufferSize(maxSize: number): void;
+  // Node's members, whose numbers are 0.
+  readonly eventCounts: ReadonlyMap<string, number>;
+  readonly nodeTiming: Readonly<Record<string, any>>;
+  eventLoopUtilization(): { idle: number; active: number; utilization: number };
+  markResourceTiming(): void;
+  timerify<F extends (...args: any[]) => any>(fn: F): F;
   getEntries(): PerformanceEntry[];
   getEntriesByName(name: string, type?: string): PerformanceEntry[];
   getEntriesByType(type: string): PerformanceEntry[];

@@ -123,7 +123,10 @@ declare class FetchEvent extends ExtendableEvent {
   passThroughOnException(): void;
 }
 
-interface ScheduledEvent extends ExtendableEvent, ScheduledController {}
+declare class ScheduledEvent extends ExtendableEvent {}
+interface ScheduledEvent extends ScheduledController {}
+declare class TailEvent extends ExtendableEvent {}
+declare class TraceEvent extends ExtendableEvent {}
 
 interface WorkerEvents extends Record<string, Event> {
   fetch: FetchEvent;

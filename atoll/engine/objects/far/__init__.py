@@ -1,0 +1,1 @@
+"""Calls to objects that live on another node."""
