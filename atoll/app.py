@@ -109,8 +109,7 @@ class Node:
         """
         self.host = checked_host_bindings(host)
         self.origins = origins
-        self.settings = settings
-        self.listens = listens
+        self.settings, self.listens = settings, listens
         # On localhost the readers of error pages are the authors of the workers.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
@@ -158,8 +157,7 @@ class Node:
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
         undo.push_async_callback(self.offload.close)
-        self.gate = EgressGate(settings)
-        self.pacer = Pacer()
+        self.gate, self.pacer = EgressGate(settings), Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore.of(settings, database, None if cluster is None else cluster.postgres)
