@@ -182,7 +182,7 @@ class Node:
         self.inner.calls = self.site = Site(self.pool, *about_files, bring=self.files.bring)
         undo.callback(self.site.close)
         self.supervisor = self._make_supervisor()
-        self.triggers = self._make_triggers(bindings)
+        self.triggers = Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
         owned.push_async_callback(self.triggers.close)
         self.access = Access(settings, database)
         self.access.tenants.listen(lambda tenant: self._bound_tenant(tenant, bindings))
@@ -316,13 +316,13 @@ class Node:
     def _make_control(self, store: WorkerStore, broker: Broker, bindings: Mapping[str, Binding]) -> ControlApi:
         from atoll.api.work import Work
         from atoll.control.api import ControlApi, ControlParts
-        from atoll.control.endpoints.metrics import MetricsApi
         from atoll.control.endpoints.node_routes import node_routes
         from atoll.control.endpoints.of_bindings import binding_routes
 
         settings, uploads, cluster = self.settings, self.settings.upload_bytes, self.storage.cluster
         engines = EngineOverview(self.pool, self.supervisor, lambda: self.lag.in_ms())
         alerts = NodeAlerts.begin(self.meter, self._sources(broker), self._undo)
+        about = settings, self.origins, self.access.audit, self.objects.runtime, cluster
         parts = ControlParts(
             *(settings, self.deployer, store, self.logs, self.access),
             Work(self.offload, SpoolRoom(settings.data, uploads // 4, uploads)),
@@ -335,8 +335,7 @@ class Node:
             refused=self.refused,
             cluster=cluster,
             more=[
-                *MetricsApi(self.meter, alerts.sources, bindings.values(), self.state).routes(),
-                *node_routes(settings, self.origins, self.access.audit, self.objects.runtime, cluster, engines, alerts),
+                *node_routes(*about, engines, alerts, bindings.values(), self.state),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -344,13 +343,10 @@ class Node:
 
     def _make_deployer(self, store: WorkerStore, kinds: Mapping[str, Binding]) -> Deployer:
         found = self.pool.loader, self.router, self.logs, kinds, self.triggers
-        access = self.access.tenants, self.access.reserved
+        who = self.access.tenants, self.access.reserved
         return Deployer(
-            DeployerParts(self.settings, store, *found, *access, self.files, self.refused, self.meter, self.inner)
+            DeployerParts(self.settings, store, *found, *who, self.files, self.refused, self.meter, self.inner)
         )
-
-    def _make_triggers(self, bindings: Mapping[str, Binding]) -> Triggers:
-        return Triggers.of({field: bindings[kind].trigger for field, kind in trigger_kinds().items()})
 
     def _make_supervisor(self) -> Supervisor:
         settings = self.settings

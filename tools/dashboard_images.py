@@ -46,7 +46,7 @@ PAGES = {
     "backlogs": "/data/queues",
     "backlog": "/data/queues/mails",
     "cached": "/data/cache",
-    "workflows": "/data/workflows",
+    "flows": "/data/workflows",
     "errors": "/workers/shop/errors",
     "playground": "/playground",
     "node": "/manage/node",

@@ -154,7 +154,7 @@ class NodeAlerts:
         self, meter: Meter, sources: Sources, clock: Callable[[], float] = time.time, rules: list[AlertRule] = RULES
     ) -> None:
         self.sources = sources
-        self._meter = meter
+        self.meter = meter
         self._clock = clock
         self._rules = rules
         self._notes: deque[CounterNote] = deque(maxlen=KEPT)
@@ -215,7 +215,7 @@ class NodeAlerts:
             refused=pool.refused,
             failed_deploys=sources.deploys().get("failed", 0),
             dropped_records=sources.logs()[0],
-            ended=sum(self._meter.outcomes[outcome] for outcome in LIMITS),
+            ended=sum(self.meter.outcomes[outcome] for outcome in LIMITS),
             resident=sum(use.resident_bytes for use in sources.processes().values()),
             lag_p99=lag.p99 if lag else 0.0,
             lag_max=lag.recent if lag else 0.0,
@@ -227,7 +227,7 @@ class NodeAlerts:
     def _workers(self) -> dict[tuple[str, str], tuple[int, int]]:
         found: dict[tuple[str, str], tuple[int, int]] = {}
         names = {int(number) for number in OUTCOME_NAMES} - set(map(int, NO_FAULT))
-        for tally in self._meter.each():
+        for tally in self.meter.each():
             calls = sum(tally.counts.values())
             errors = sum(count for key, count in tally.counts.items() if key // STATUS_CLASSES in names)
             before = found.get((tally.tenant, tally.worker), (0, 0))

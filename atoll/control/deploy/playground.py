@@ -33,7 +33,7 @@ MAX_RUNS = 4  # of a tenant at a time
 RECORD_SECONDS = 3.0  # from the end of the response to the record: waitUntil() may go on longer
 
 
-class RanAnswer(msgspec.Struct, omit_defaults=True):
+class DraftAnswer(msgspec.Struct, omit_defaults=True):
     """What a draft did with one request."""
 
     outcome: str
@@ -48,7 +48,7 @@ class RanAnswer(msgspec.Struct, omit_defaults=True):
 
 
 @dataclass
-class Heard:
+class DraftResponse:
     """A response as it came."""
 
     status: int = 0
@@ -64,7 +64,7 @@ class Playground:
         self._logs = logs
         self._runs: Counter[str] = Counter()  # by tenant
 
-    async def run(self, body: DeployBody, head: bytes, sent: bytes, by: Caller) -> RanAnswer:
+    async def run(self, body: DeployBody, head: bytes, sent: bytes, by: Caller) -> DraftAnswer:
         """Refused if the draft cannot be loaded: then the refusal names the place."""
         if self._runs[by.tenant] >= MAX_RUNS:
             raise Refused(ApiCode.QUOTA, f"{MAX_RUNS} drafts of this tenant run already", "wait until one is over")
@@ -76,7 +76,7 @@ class Playground:
             if not self._runs[by.tenant]:
                 del self._runs[by.tenant]
 
-    async def _run(self, body: DeployBody, head: bytes, sent: bytes, by: Caller) -> RanAnswer:
+    async def _run(self, body: DeployBody, head: bytes, sent: bytes, by: Caller) -> DraftAnswer:
         draft = await self._deployer.try_draft(NAME, body, by)
         listener = self._logs.listen(draft.id)
         try:
@@ -92,7 +92,7 @@ class Playground:
             self._deployer.drop_draft(draft)
         entry = None if record is None else entry_of(row_of(record))
         is_text, text = _text(heard.body)
-        return RanAnswer(
+        return DraftAnswer(
             outcome=entry.outcome if entry else ("exception" if heard.failure else "ok"),
             status=heard.status,
             headers=_headers(heard.head),
@@ -104,8 +104,8 @@ class Playground:
             record=entry,
         )
 
-    async def _answer(self, call: InnerCall) -> Heard:
-        heard, chunks, size = Heard(), [], 0
+    async def _answer(self, call: InnerCall) -> DraftResponse:
+        heard, chunks, size = DraftResponse(), [], 0
         try:
             response = await call.response()
             heard.status, heard.head = response.status, response.head

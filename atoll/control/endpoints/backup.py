@@ -38,7 +38,7 @@ class BackupNote(msgspec.Struct):
 def last_backup(data: Path) -> BackupNote | None:
     try:
         return msgspec.json.decode((data / NOTE).read_bytes(), type=BackupNote)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -13,7 +13,7 @@ from atoll.control.endpoints.backup import BackupNote, last_backup
 from atoll.observe.alerts import Alert, NodeAlerts
 
 
-class FileAnswer(msgspec.Struct):
+class StorageFile(msgspec.Struct):
     file: str
     bytes: int
     faults: int  # operations that failed since the start
@@ -21,7 +21,7 @@ class FileAnswer(msgspec.Struct):
 
 class NodeHealth(msgspec.Struct):
     alerts: list[Alert]
-    files: list[FileAnswer]
+    files: list[StorageFile]
     disk_free_bytes: int | None
     can_backup: bool  # false: the data is in PostgreSQL, which has tools of its own
     backup: BackupNote | None  # the last one that was sent to its end; null: there was none
@@ -41,7 +41,7 @@ class HealthApi:
         return json_answer(
             NodeHealth(
                 alerts=list(self._alerts.firing()),
-                files=[FileAnswer(name, file.bytes, file.faults) for name, file in storage.files.items()],
+                files=[StorageFile(name, file.bytes, file.faults) for name, file in storage.files.items()],
                 disk_free_bytes=storage.free_bytes,
                 can_backup=self._settings.store == "sqlite",
                 backup=last_backup(self._settings.data),

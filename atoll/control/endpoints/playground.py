@@ -16,7 +16,7 @@ from atoll.api.callers import Scope
 from atoll.api.refusals import bad_body
 from atoll.api.routes import Route, caller_of, json_answer
 from atoll.control.checks.body import DeployBody, WantedLimits, parse_fields
-from atoll.control.deploy.playground import Playground, RanAnswer
+from atoll.control.deploy.playground import DraftAnswer, Playground
 
 MAX_BODY = 1 << 20  # bytes of the request: the code and what is sent to it
 MAX_URL = 8_000
@@ -61,7 +61,7 @@ class PlaygroundApi:
                 Scope.DEPLOY,
                 "Run a draft once, in an isolate that is thrown away",
                 takes=DraftRun,
-                gives=RanAnswer,
+                gives=DraftAnswer,
             )
         ]
 
