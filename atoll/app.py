@@ -108,8 +108,7 @@ class Node:
         """
         self.host = checked_host_bindings(host)
         self.origins = origins
-        self.settings = settings
-        self.listens = listens
+        self.settings, self.listens = settings, listens
         # On localhost the readers of error pages are the authors of the workers.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
@@ -156,8 +155,7 @@ class Node:
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
         undo.push_async_callback(self.offload.close)
-        self.gate = EgressGate(settings)
-        self.pacer = Pacer()
+        self.gate, self.pacer = EgressGate(settings), Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore.of(settings, database, None if cluster is None else cluster.postgres)
@@ -296,13 +294,12 @@ class Node:
         return self.router
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
-        settings = self.settings
         self.logs.want_lines = self._want_lines
         return Pool(
             broker,
             self._record,
             skim=self._skim,
-            limits=pool_limits(settings),
+            limits=pool_limits(self.settings),
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
             holdings=self.holdings,

@@ -256,9 +256,18 @@ def start_successor() -> None:
     threading.Thread(target=process.wait, daemon=True).start()  # if it fails, it is reaped
 
 
-def run(settings: Settings, greet: Callable[[Node], None], given: Given, *, replaces: bool = False) -> None:
+def run(
+    settings: Settings,
+    greet: Callable[[Node], None],
+    *,
+    examples: Sequence[str] = (),
+    origins: Origins = None,
+    replaces: bool = False,
+    reload: Reload | None = None,
+    engines: FirstEngines | None = None,
+) -> None:
     """Run a node in this process until it is stopped. `greet` is called once it serves."""
     set_up_log(settings)
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(Serving(settings, given).run(greet, replaces))
+        runner.run(Serving(settings, Given(examples, origins, reload, engines)).run(greet, replaces))
