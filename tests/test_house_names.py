@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ["report", "process", "objects", "pool", "loaded", "calls", "link", "tenant_usage", "limits", "stats"]
 
 # The same for atoll/control.
-CONTROL = ["api", "cloudflare", "endpoints", "edge", "deploy", "access", "store", "checks", "index", "ids"]
+CONTROL = ["late", "api", "cloudflare", "endpoints", "edge", "deploy", "access", "store", "checks", "index", "ids"]
 
 
 @cache

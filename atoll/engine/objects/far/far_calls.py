@@ -220,7 +220,7 @@ class FarCalls:
             far = self._calls.get(connection, {}).get(number)
             if far is not None:
                 far.on_frame(kind, data[frames.HEAD.size :])
-        except (StructError, IndexError, ValueError, msgspec.DecodeError):
+        except (StructError, IndexError, ValueError, msgspec.DecodeError, RecursionError):
             log.exception("another node sent a frame that cannot be read")
             connection.end("a frame cannot be read")
 

@@ -135,7 +135,7 @@ class ServedCalls:
                 self._release(connection, number, ObjectKey(found.namespace, found.id))
             elif (served := self._calls.get(connection, {}).get(number)) is not None:
                 served.on_frame(kind, rest)
-        except (StructError, IndexError, ValueError, msgspec.DecodeError):
+        except (StructError, IndexError, ValueError, msgspec.DecodeError, RecursionError):
             log.exception("another node sent a frame that cannot be read")
             connection.end("a frame cannot be read")
 
