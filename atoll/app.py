@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-import atoll
 from atoll.asset_files.store import AssetStore
 from atoll.bindings.base import Binding
 from atoll.bindings.host import HostBinding, checked_host_bindings, host_script
@@ -48,7 +47,7 @@ from atoll.engine.pool import Pool
 from atoll.engine.process.prestart import FirstEngines, engine_options
 from atoll.engine.process.recycling import RecycleLimits
 from atoll.engine.process.supervisor import Supervisor
-from atoll.engine.report import pool_report, worker_memory
+from atoll.engine.report import pool_report, worker_load, worker_memory
 from atoll.errors import StorageFailed
 from atoll.front.bounds import bounds_of
 from atoll.front.control import Message, Receive, Send
@@ -57,7 +56,7 @@ from atoll.front.pages import Detail
 from atoll.front.passed import PassedSockets
 from atoll.front.peer import Proxies
 from atoll.front.ports import Ports, open_ports
-from atoll.front.server import Listening, Server
+from atoll.front.server import Listening, Server, begin_access_log
 from atoll.front.site import Site
 from atoll.front.tls import Certificates
 from atoll.holdings import Holdings
@@ -66,13 +65,13 @@ from atoll.manifests.every import trigger_kinds
 from atoll.observe.alerts import NodeAlerts
 from atoll.observe.engine_overview import EngineOverview
 from atoll.observe.lag import LoopLag
-from atoll.observe.meter import Meter
+from atoll.observe.meter import NEAR, Meter
 from atoll.observe.processes import uses_of
 from atoll.observe.series import SeriesStore
 from atoll.observe.sources import Sources
 from atoll.observe.storage import storage_of
 from atoll.observe.store import LogStore
-from atoll.observe.traces import Tracer
+from atoll.observe.telemetry import Telemetry
 from atoll.offload.pool import Offload
 from atoll.offload.spool import SpoolRoom
 from atoll.pacer import Pacer
@@ -109,14 +108,12 @@ class Node:
         """
         self.host = checked_host_bindings(host)
         self.origins = origins
-        self.settings = settings
-        self.listens = listens
+        self.settings, self.listens = settings, listens
         # On localhost the readers of error pages are the authors of the workers.
         usual = Detail.MESSAGES if settings.base_domain == "localhost" else Detail.PUBLIC
         self.detail = usual if detail is None else detail
         self.meter = Meter(settings.metrics_workers)
         self.offload = Offload(settings.job_processes, settings.job_memory_mb << 20)
-        self.tracer: Tracer | None = None
         self.holdings = Holdings(settings.tenant_buffer_mb << 20)
         self.objects = NodeObjects(self.holdings)
         self.certificates: Certificates | None = None
@@ -158,8 +155,7 @@ class Node:
         owned.push_async_callback(self.logs.close)
         self.router = self._make_router()
         undo.push_async_callback(self.offload.close)
-        self.gate = EgressGate(settings)
-        self.pacer = Pacer()
+        self.gate, self.pacer = EgressGate(settings), Pacer()
         self.inner = WorkerCalls(self.holdings, self.objects.runtime)
         undo.callback(self.gate.close)
         self.files = AssetStore.of(settings, database, None if cluster is None else cluster.postgres)
@@ -172,10 +168,7 @@ class Node:
         for binding in bindings.values():
             (owned if binding.keeps_data else undo).push_async_callback(binding.close)
         self.broker = broker = Broker(bindings.values())
-        if settings.otlp_endpoint:
-            self.tracer = Tracer(settings.otlp_endpoint, settings.trace_share)
-            broker.trace_share = settings.trace_share
-            undo.push_async_callback(asyncio.to_thread, self.tracer.close)
+        self.telemetry = Telemetry(settings, undo, broker)
         self.store = store = WorkerStore(database, bindings, vault)
         store.sweep_keys()
         self.events.calls = self.pool = self._make_pool(store, broker)
@@ -232,7 +225,6 @@ class Node:
         self.settings = replace(self.settings, **values)  # type: ignore[arg-type]  # each has its field's type
 
     async def _open(self, listening: Listening) -> None:
-        """Start to answer clients, including those that have connected since `listen`."""
         await self.server.startup(listening)
 
     @property
@@ -254,7 +246,8 @@ class Node:
     def _skim(self, version: Version, outcome: Outcome, status: int, cpu_us: int, wall_us: int) -> bool:
         """Count a finished call without console lines, unless it needs a record."""
         is_heard = version.triggers and self.triggers.is_heard(version)
-        if self.tracer is not None or is_heard or self.logs.wants(version.worker_id):
+        is_near = cpu_us >= NEAR * 1000 * version.limits.cpu_ms
+        if self.telemetry.tracer is not None or is_heard or is_near or self.logs.wants(version.worker_id):
             return False
         self.meter.count(version, outcome, status, cpu_us, wall_us)
         return True
@@ -262,8 +255,7 @@ class Node:
     def _record(self, record: Invocation) -> None:
         self.meter.record(record)
         self.logs.record(record)
-        if self.tracer is not None:
-            self.tracer.record(record)
+        self.telemetry.record(record)
         if record.version.triggers:
             self.triggers.hear(record)
 
@@ -274,7 +266,6 @@ class Node:
         return self.deployer.active_named(tenant, name)
 
     def how_to_get(self, name: str) -> str:
-        """A hint for a binding to a worker that does not exist."""
         return "deploy a worker of that name"
 
     def _sources(self, broker: Broker) -> Sources:
@@ -288,9 +279,10 @@ class Node:
             deploys=lambda: self.deployer.changes,
             logs=self.logs.counts,
             connections=lambda: len(self.server.shared.connections),
-            version=atoll.__version__,
             storage=lambda: storage_of(self.settings.data),
             memory=lambda: worker_memory(self.supervisor),
+            load=lambda: worker_load(self.pool),
+            unsent=lambda: {"access_log": self.server.access_log_dropped, **self.telemetry.dropped()},
             jobs=self.offload.counts,
         )
 
@@ -302,13 +294,12 @@ class Node:
         return self.router
 
     def _make_pool(self, store: WorkerStore, broker: Broker) -> Pool:
-        settings = self.settings
         self.logs.want_lines = self._want_lines
         return Pool(
             broker,
             self._record,
             skim=self._skim,
-            limits=pool_limits(settings),
+            limits=pool_limits(self.settings),
             load_code_cache=store.load_code,
             save_code_cache=store.save_code,
             holdings=self.holdings,
@@ -338,7 +329,7 @@ class Node:
             refused=self.refused,
             cluster=cluster,
             more=[
-                *node_routes(*about, engines, alerts, bindings.values(), self.state),
+                *node_routes(*about, engines, alerts, bindings.values(), self.state, self.telemetry.send_metrics),
                 *binding_routes(bindings, self.access.audit, self.deployer, self.refused),
             ],
         )
@@ -376,6 +367,7 @@ class Node:
         )
         server = Server(self.pool, self.router, self._ask_control, options)
         server.shared.site, server.shared.ready = self.site, self.site.ready
+        begin_access_log(server, settings, self._undo)
         return server
 
     def _leave(self) -> None:
@@ -391,6 +383,7 @@ class Node:
         self.logs.hang_up()  # a live stream does not end by itself
         await self.server.shutdown()
         await self.supervisor.drain(self.settings.drain_seconds)  # promises passed to waitUntil()
+        await self.telemetry.close()
 
     def _bound_tenant(self, tenant: Tenant, bindings: Mapping[str, Binding]) -> None:
         self.gate.set_tenant(tenant.name, tenant.egress)

@@ -113,7 +113,29 @@ class Settings:
         "URL that receives traces, such as http://localhost:4318/v1/traces; needs `pip install '.[otel]'`.",
         shown="none",
     )
+    otlp_metrics_endpoint: str = setting(
+        "", "URL that receives metrics, such as http://localhost:4318/v1/metrics.", shown="none"
+    )
+    otlp_metrics_seconds: float = setting(60.0, "Time between two messages with metrics.", low=1)
+    otlp_logs_endpoint: str = setting(
+        "", "URL that receives logs of workers and of the node, such as http://localhost:4318/v1/logs.", shown="none"
+    )
     trace_share: float = setting(0.01, "Share of calls that are traced when otlp_endpoint is set, from 0 to 1.", high=1)
+    access_log: str = setting(
+        "", "Where each request gets a line: stdout, or a file. Empty: there is no access log.", shown="none"
+    )
+    access_log_format: str = setting(
+        "combined", "Lines of the access log: combined, as nginx and Apache, or json.", words=("combined", "json")
+    )
+    access_log_share: float = setting(1.0, "Share of requests that get a line, from 0 to 1.", high=1)
+    access_log_bytes: int = setting(100 * MB, "Size at which the file is rotated; 0 never rotates it.")
+    access_log_files: int = setting(5, "Rotated files that are kept: access.log.1 is the newest.", high=1_000)
+    node_log_format: str = setting(
+        "text", "Lines of the node's own log, on standard error: text or json.", words=("text", "json")
+    )
+    node_log_level: str = setting(
+        "info", "The least that the node logs of itself.", words=("debug", "info", "warning", "error")
+    )
     log_days: float = setting(7.0, "Days for which log records are kept.", low=0.001, high=36_500)
     log_bytes: int = setting(
         512 * MB,

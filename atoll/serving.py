@@ -2,6 +2,7 @@
 
 SIGTERM and SIGINT   drain and stop
 SIGHUP               reload what can change while the node runs (reloading.py); with a terminal, stop
+SIGUSR1              open the file of the access log again
 SIGUSR2              start `atoll serve --replace` with the same arguments, which takes the place of this process
 """
 
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import socketpair
@@ -36,21 +36,10 @@ from atoll.handover.leaving import Leaving
 from atoll.handover.notify import notify
 from atoll.handover.ops import serve_ops
 from atoll.handover.reloading import Reload, reload_into
-from atoll.plain import entry
-
-LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+from atoll.node_log import set_up_log
+from atoll.observe.machine import machine_problems
 
 log = logging.getLogger("atoll")
-
-
-class LogFormatter(logging.Formatter):
-    """The node's own log: times in UTC, texts of workers and clients escaped, further lines of an entry indented."""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
-
-    def format(self, record: logging.LogRecord) -> str:
-        return entry(super().format(record))
 
 
 class Given(NamedTuple):
@@ -88,6 +77,8 @@ class Serving:
 
     async def run(self, greet: Callable[[Node], None], replaces: bool) -> None:
         self._listen_to_signals()
+        for problem in machine_problems(self._settings.data):
+            log.warning("%s (%s)", problem.text, problem.hint)
         passed = passed_sockets(os.environ)
         arriving = await Arriving.begin(self._settings) if replaces else None
         if replaces and arriving is None:
@@ -221,6 +212,7 @@ class Serving:
             loop.add_signal_handler(number, self._stopping.set)
         if signal.SIGHUP in self._signals:
             loop.add_signal_handler(signal.SIGHUP, self._on_hangup, [fd for fd in (1, 2) if os.isatty(fd)])
+        loop.add_signal_handler(signal.SIGUSR1, self._on_reopen)
         loop.add_signal_handler(signal.SIGUSR2, start_successor)
 
     def _on_hangup(self, shown: Sequence[int]) -> None:
@@ -230,6 +222,11 @@ class Serving:
             os.dup2(nowhere, fd)
         os.close(nowhere)
         self._stopping.set()
+
+    def _on_reopen(self) -> None:
+        access_log = self._node.server.access_log if self._node is not None else None
+        if access_log is not None:
+            access_log.reopen()
 
     def _on_reload(self) -> None:
         if self._given.reload is None or self._node is None:
@@ -259,11 +256,18 @@ def start_successor() -> None:
     threading.Thread(target=process.wait, daemon=True).start()  # if it fails, it is reaped
 
 
-def run(settings: Settings, greet: Callable[[Node], None], given: Given, *, replaces: bool = False) -> None:
+def run(
+    settings: Settings,
+    greet: Callable[[Node], None],
+    *,
+    examples: Sequence[str] = (),
+    origins: Origins = None,
+    replaces: bool = False,
+    reload: Reload | None = None,
+    engines: FirstEngines | None = None,
+) -> None:
     """Run a node in this process until it is stopped. `greet` is called once it serves."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter(LOG_FORMAT))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    set_up_log(settings)
     keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(Serving(settings, given).run(greet, replaces))
+        runner.run(Serving(settings, Given(examples, origins, reload, engines)).run(greet, replaces))

@@ -40,7 +40,7 @@ def by_workers(options: Options) -> Curve:
 
 def by_connections(options: Options) -> Curve:
     found: dict[int, list[Cost]] = {count: [] for count in CLIENTS}
-    with node_of(AMONG) as server:
+    with node_of(AMONG, tenant_calls=2 * CLIENTS[-1]) as server:
         expect_all(server, named_workers(AMONG))
         lua = varied_requests(AMONG)
         cost(server, "w0", "/", CONNECTIONS, 3, lua)
@@ -74,7 +74,7 @@ NAMES = {"all": "all processes", "engines": "engines", "python": "Python"}
 
 def chart(panels: Sequence[tuple[str, Curve]], note: str) -> str:
     most = max(each.all for _, curve in panels for each in curve.values())
-    top = next(step for step in (20, 40, 60, 80, 100, 150, 200, 300, 500, 1_000, 5_000) if step >= most)
+    top = next(step for step in (20, 40, 60, 80, 100, 150, 200, 300, 500, 1_000, 5_000) if step >= 1.05 * most)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * len(panels)} {HEIGHT + 40}" '
         'font-family="system-ui, sans-serif" font-size="11" fill="#888">'
@@ -103,7 +103,7 @@ def panel(title: str, curve: Curve, top: float) -> str:
             f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - RIGHT}" stroke="#888" stroke-opacity=".25"/>'
             f'<text x="{LEFT - 6}" y="{up(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
         )
-    parts.append(f'<text x="{LEFT}" y="{TOP - 10}">microseconds of CPU per request</text>')
+    parts.append(f'<text x="{LEFT}" y="{TOP - 12}">microseconds of CPU per request</text>')
     for count, x in across.items():
         anchor = "end" if count == max(across) else "middle"
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="{anchor}">{count:,}</text>')

@@ -40,8 +40,8 @@ request = function() return requests[math.random(#requests)] end
 """
 
 
-def node_of(count: int) -> Atoll:
-    return Atoll(named_workers(count), max_loaded=max(count * 2, 200), idle_seconds=3600)
+def node_of(count: int, **settings: float) -> Atoll:
+    return Atoll(named_workers(count), max_loaded=max(count * 2, 200), idle_seconds=3600, **settings)
 
 
 def run(options: Options, counts: Sequence[int] = COUNTS) -> list[Row]:

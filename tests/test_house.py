@@ -52,6 +52,7 @@ LAYERS: list[set[str]] = [
         "assets",
         "manifests",
         "nesting",
+        "node_log",
         "pacer",
         "paths",
         "pauses",

@@ -32,6 +32,7 @@ HOT = (
     "front/framing.py",
     "front/peer.py",
     "front/http1.py",
+    "front/access.py",
     "front/exchange.py",
     "front/sockets.py",
     "front/flow.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,7 +56,11 @@ def doctor(client: Client, wanted: WantedProject, sandbox: bool, data: Path | No
     """
     checks: list[Check] = []
     trial = Trial(starts=sandbox and client.is_local)
-    parts = (project_checks(wanted, trial), _machine(trial), _node(client)) if data is None else (data_checks(data),)
+    parts = (
+        (project_checks(wanted, trial), _machine(trial), _node(client))
+        if data is None
+        else (_problems(data), data_checks(data))
+    )
     for part in parts:
         for check in part:
             checks.append(check)
@@ -84,6 +89,7 @@ def _machine(trial: Trial) -> Iterator[Check]:
     fetched = "fetched" if there else "not fetched yet: npm fetches it when a project needs it"
     yield Check("machine", "ok" if there else "note", f"bundler esbuild {bundler_version()}: {fetched}")
     yield _hot_path()
+    yield from _problems(_data_folder())
     if not trial.starts:
         return
     trial.run()
@@ -94,6 +100,25 @@ def _machine(trial: Trial) -> Iterator[Check]:
     yield Check("machine", "ok", f"an engine starts; confined by {', '.join(held) or 'nothing'}")
     for layer in missing:
         yield Check("machine", "warning", f"not confined by {layer}", SECURITY_PAGE)
+
+
+def _problems(data: Path) -> Iterator[Check]:
+    from atoll.observe.machine import machine_problems
+
+    for problem in machine_problems(data):
+        yield Check("machine", "warning", problem.text, problem.hint)
+
+
+def _data_folder() -> Path:
+    """That of a node that is started here."""
+    from atoll.config import Settings
+    from atoll.config_loading import load
+    from atoll.errors import StartError
+
+    try:
+        return load(None, os.environ, {}).data
+    except StartError:
+        return Settings().data
 
 
 def _hot_path() -> Check:

@@ -45,6 +45,8 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "logs": CommandEntry("atoll.cli.logs", "Show the last calls of a worker."),
         "dashboard": CommandEntry("atoll.cli.dashboard", "Print the address that opens the dashboard of a node."),
         "tail": CommandEntry("atoll.cli.logs", "Show the calls of a worker as they happen."),
+        "top": CommandEntry("atoll.cli.top", "Watch the workers, tenants and engines of a node."),
+        "bench": CommandEntry("atoll.cli.bench", "Measure how many requests a URL answers, and how fast."),
         "errors": CommandEntry("atoll.cli.errors", "Show the errors of workers in groups."),
         "secret": CommandEntry("atoll.cli.secret", "Set, list and delete the secrets of a worker."),
         "backup": CommandEntry("atoll.cli.backup", "Back up everything a running node stores to a file."),

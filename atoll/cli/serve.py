@@ -99,16 +99,17 @@ def run(settings: Settings, origins: dict[str, str], examples: list[str], how: H
         import atoll.front.sockets  # noqa: F401  # imported now: else the first WebSocket waits for it
         from atoll.cli.greeting import greet, greet_script
         from atoll.manifests.every import preload
-        from atoll.serving import Given  # the whole node: imported once the settings are valid
-        from atoll.serving import run as run_node
+        from atoll.serving import run as run_node  # the whole node: imported once the settings are valid
 
         preload()
         engines = stack.pop_all()
+    engines.callback(gc.enable)
     with engines:
         if interrupt.came == signal.SIGINT:
             raise click.Abort
         if interrupt.came:
             return
         shown = greet_script if how.as_json else greet
-        given = Given(examples=examples, origins=origins, reload=how.reload, engines=start)
-        run_node(settings, shown, given, replaces=how.replaces)
+        run_node(
+            settings, shown, examples=examples, origins=origins, replaces=how.replaces, reload=how.reload, engines=start
+        )

@@ -78,6 +78,21 @@ def printable(text: str) -> str:
     return entry(text).replace(ESCAPE, "\x1b")
 
 
+def use_screen() -> None:
+    """Begin to draw on a screen of its own. What the terminal showed before is kept."""
+    click.echo("\x1b[?1049h\x1b[?25l", nl=False, color=True)
+
+
+def draw(lines: Sequence[str]) -> None:
+    """Draw a whole screen over the last one."""
+    text = "\x1b[K\r\n".join(plain_line(line).replace(ESCAPE, "\x1b") for line in lines)
+    click.echo(f"\x1b[H{text}\x1b[K\x1b[J", nl=False, color=True)
+
+
+def leave_screen() -> None:
+    click.echo("\x1b[?25h\x1b[?1049l", nl=False, color=True)
+
+
 def say(*lines: object) -> None:
     echo(*lines, err=True)
 

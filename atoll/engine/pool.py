@@ -374,6 +374,10 @@ class Pool:
         for call in self._queue.take_all():
             self.refuse(call, STOPPING)
 
+    def queued(self) -> dict[Version, int]:
+        """The calls that no engine can take yet."""
+        return self._queue.counts()
+
     def stats(self) -> PoolStats:
         sessions = self.loader.groups.sessions()
         return replace(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from atoll.engine.loaded.engine_session import EngineSession
 from atoll.engine.pool import Pool
 from atoll.engine.process.memory import available_bytes, resident_bytes
 from atoll.engine.process.supervisor import Supervisor
+from atoll.engine.stats import WorkerLoad
 from atoll.workers import Version
 
 MAX_TENANTS = 20
@@ -18,6 +19,7 @@ MB = 1 << 20
 
 def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
     stats, total = pool.stats(), pool.limits.max_loaded
+    names = {pid: name for name, pid in supervisor.engine_pids().items()}  # as in metrics
     return {
         "total": total,
         "cached": stats.loaded,
@@ -40,7 +42,7 @@ def pool_report(pool: Pool, supervisor: Supervisor) -> dict[str, object]:
         "sandbox": {"held": supervisor.layers.held, "missing": supervisor.layers.missing},
         "free_mb": available_bytes() // MB,
         "is_short_of_memory": supervisor.recycler.is_short,
-        "processes": [_engine(session, pid, supervisor) for session, pid in supervisor.running.items()],
+        "processes": [_engine(session, pid, supervisor, names) for session, pid in supervisor.running.items()],
         "leaving": supervisor.draining,
         "quarantine": pool.loader.offences.listed(time.monotonic()),
         "quarantined_tenants": pool.loader.offences.tenants(time.monotonic()),
@@ -64,9 +66,24 @@ def worker_memory(supervisor: Supervisor) -> Iterator[tuple[Version, int]]:
                 yield isolate.version, used
 
 
-def _engine(session: EngineSession, pid: int, supervisor: Supervisor) -> dict[str, object]:
+def worker_load(pool: Pool) -> Iterator[WorkerLoad]:
+    """The calls of each loaded version, and how near it is to having too many."""
+    limits, queued = pool.limits, pool.queued()
+    for loaded in pool.loader.versions:
+        late = sum(each.session.late_calls.counts.get(each, 0) for each in loaded.isolates)
+        loading = sum(each.in_flight for each in loaded.isolates if not each.ready)
+        waiting = late + loading + queued.pop(loaded.version, 0)
+        in_flight = loaded.in_flight
+        share = max(in_flight / limits.max_in_flight, waiting / limits.worker_queue)
+        yield WorkerLoad(loaded.version, in_flight, waiting, min(share, 1.0))
+    for version, count in queued.items():
+        yield WorkerLoad(version, 0, count, min(count / limits.worker_queue, 1.0))
+
+
+def _engine(session: EngineSession, pid: int, supervisor: Supervisor, names: Mapping[int, str]) -> dict[str, object]:
     isolates = session.link.pong.get("isolates", 0)  # not verified: for display only
     return {
+        "name": names.get(pid, ""),
         "pid": pid,
         "for": session.group or "all",
         "rss_mb": resident_bytes(pid) // MB,

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from atoll.workers import Version
+
+
+class WorkerLoad(NamedTuple):
+    """The calls of one loaded version now."""
+
+    version: Version
+    in_flight: int
+    waiting: int  # those among them that have not begun: their isolate is being loaded or busy
+    saturation: float  # in_flight as a share of how many it may have; 1: further calls are refused
 
 
 @dataclass(slots=True)

@@ -272,7 +272,7 @@ class ClientConnection(ClientLine):
                 self.begin_rare(head, version, host, minor, call_head, keeps)
                 return
         except Rejection as refusal:
-            self.refuse(refusal)
+            self.refuse(refusal, head)
             return
         self.served = version
         is_plain = keeps and minor == 1 and method != b"HEAD"
@@ -280,6 +280,8 @@ class ClientConnection(ClientLine):
             data = shared.ready.find(version, target, head, shared.date)
             if data is not None:
                 shared.send(self, data)
+                if shared.access is not None:
+                    shared.access.add_ready(self.peer, call_head, data, version)
                 self.finish(True)
                 return
         exchange = self.exchange = ClientExchange(self, shared, version, call_head, minor, keeps, is_plain)
@@ -338,8 +340,7 @@ class ClientConnection(ClientLine):
         ended = kept is not None
         framing.kept = None
         self.is_reading = not ended
-        exchange = self.exchange
-        if exchange is not None:
+        if (exchange := self.exchange) is not None:
             if ended:
                 exchange.on_request_end(bool(kept))
             exchange.on_request_body(chunk, ended)

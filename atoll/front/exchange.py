@@ -44,11 +44,13 @@ STREAMING: Final = 1
 MUTED: Final = 2  # the client has its response (HEAD, 304), the worker still streams a body that is dropped
 OVER: Final = 3
 
+CLIENT_LEFT: Final = 499  # in the access log, for a client that left before its response, as in those of nginx
+
 
 class ClientExchange:
     __slots__ = (
-        "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "left", "minor",
-        "muted", "sends_file", "shared", "state", "streams_up", "upload", "version",
+        "began", "call", "connection", "download", "gathered", "head", "is_chunked", "is_plain", "keeps", "left",
+        "minor", "muted", "sends_file", "sent", "shared", "state", "status", "streams_up", "upload", "version",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +71,8 @@ class ClientExchange:
         self.minor = minor
         self.keeps = keeps
         self.is_plain = is_plain  # HTTP/1.1, kept alive, not HEAD, no body to come: the fast path of `on_response`
+        access = shared.access
+        self.began = 0.0 if access is None else access.begin()  # 0: it is not in the access log, or is noted already
         # its way to the worker
         self.call: PoolCall | None = None
         self.upload: ClientUpload | None = None
@@ -147,6 +151,8 @@ class ClientExchange:
                 data = response_bytes(status, head, body, shared.date, b"", shared.base)
                 self.state = OVER
                 shared.send(connection, data)
+                if self.began > 0.0:
+                    self.note(status, len(body))
                 connection.finish(True)
             else:
                 self.respond(status, head, body, ended)
@@ -175,17 +181,27 @@ class ClientExchange:
             framing = CHUNKED_BODY if self.minor else b""
             if length >= 0:
                 framing = b"content-length: %d\r\n" % length
-            self.stream(response_head(status, block, framing, date, line, base), body, keeps, length)
+            self.stream(status, response_head(status, block, framing, date, line, base), body, keeps, length)
             return
         self.state = OVER if ended else MUTED
         self.shared.send(connection, data)
+        self.note(status, 0 if is_mute else len(body))
         if not ended:
             self.muted = 0
         connection.finish(keeps)
 
-    def stream(self, head: bytes, body: bytes, keeps: bool, length: int) -> None:
+    def note(self, status: int, size: int, is_whole: bool = True) -> None:
+        """Note the request for the access log, once."""
+        began, self.began = self.began, 0.0
+        access = self.shared.access
+        if access is not None and began > 0.0:
+            access.add(began, self.connection.peer, self.head, self.minor, status, size, is_whole, self.version)
+
+    def stream(self, status: int, head: bytes, body: bytes, keeps: bool, length: int) -> None:
         assert self.call is not None
         self.keeps = keeps
+        self.status = status
+        self.sent = 0  # bytes of the body
         self.is_chunked = self.minor == 1 and length < 0
         self.left = length  # bytes left of a body with Content-Length; negative for others
         self.state = STREAMING
@@ -204,6 +220,7 @@ class ClientExchange:
 
     def write_body(self, chunk: bytes, ended: bool) -> None:
         connection = self.connection
+        self.sent += len(chunk)
         if self.is_chunked:
             if chunk:
                 chunk = b"%x\r\n%b\r\n%b" % (len(chunk), chunk, LAST_CHUNK if ended else b"")
@@ -237,6 +254,7 @@ class ClientExchange:
     def sent_past(self) -> None:
         """The kernel has sent the whole body."""
         self.state = OVER
+        self.note(self.status, self.sent)
         self.connection.finish(self.keeps)
 
     def on_body(self, chunk: bytes, ended: bool) -> None:
@@ -249,12 +267,14 @@ class ClientExchange:
             if not ended and download.owed + download.waiting + size > 2 * WINDOW:
                 self.break_off("the engine sent more body than it was granted")
             elif not ended and size > MAX_WAITING_BYTES:
+                self.sent += size
                 pieces = [b"%x\r\n" % size, chunk, b"\r\n"] if self.is_chunked else [chunk]
                 self.shared.send_part(self.connection, pieces, size, download)
             else:
                 self.write_body(chunk, ended)
                 if ended:
                     self.state = OVER
+                    self.note(self.status, self.sent)
                     self.connection.finish(self.keeps)
                 else:
                     download.sent(size)
@@ -280,6 +300,7 @@ class ClientExchange:
             self.answer_failure(failure)
         elif self.state == STREAMING:
             self.state = OVER
+            self.note(self.status, self.sent, False)
             self.connection.cut()
         else:
             self.state = OVER
@@ -328,6 +349,10 @@ class ClientExchange:
     def abandon(self) -> None:
         """Cancel the call: the client has disconnected, or has another answer."""
         if self.state != OVER:
+            if self.state == STREAMING:
+                self.note(self.status, self.sent, False)
+            else:
+                self.note(CLIENT_LEFT, 0, False)
             self.state = OVER
             self.cancel_call()
 

@@ -27,6 +27,7 @@ class FileReceiver(Protocol):
     connection: Endpoint
     shared: Shared
     sends_file: bool
+    sent: int
 
     @property
     def is_streaming(self) -> bool: ...
@@ -138,6 +139,7 @@ class KernelSend:
             self._finish(error)
             return
         self._at += sent
+        exchange.sent += sent
         exchange.connection.touched = exchange.shared.now
         if not sent:  # the file ends early: the client must see that the response is incomplete
             self._finish(OSError("it is shorter than it was"))

@@ -34,6 +34,9 @@ CROWD: Final = 64
 # Bytes of a next request that go with a connection to another process: one message of the socket between them.
 MOST_PASSED_ON: Final = 32768
 
+# Bytes of a head that is refused unread which the access log shows.
+MOST_NOTED: Final = 512
+
 # How long a client may still send after we have answered and closed our side. It may not have read the answer yet.
 LINGER_SECONDS: Final = 2.0
 
@@ -149,7 +152,7 @@ class ClientLine(Endpoint):
     def is_in_a_crowd(self) -> bool:
         return len(self.shared.connections) > CROWD
 
-    def refuse(self, refusal: Rejection) -> None:
+    def refuse(self, refusal: Rejection, head: bytes = b"") -> None:
         """Answer an invalid request and end the connection: it is unknown where the next request starts."""
         exchange, self.exchange = self.exchange, None
         if exchange is None and self.is_reading:  # the rest of its body is invalid, and the request has its answer
@@ -160,7 +163,10 @@ class ClientLine(Endpoint):
                 exchange.abandon()
                 self.cut()
                 return
+            exchange.note(refusal.status, 0)
             exchange.abandon()
+        elif self.shared.access is not None:
+            self.shared.access.add_refused(self.peer, head or bytes(self.buffer[:MOST_NOTED]), refusal.status)
         self.shared.send(self, refusal_bytes(refusal.status, refusal.reason, self.shared.date))
         self.linger()
 

@@ -13,11 +13,14 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from atoll.config import Settings
 from atoll.errors import StartError
+from atoll.front.access_log import AccessLog, access_log_of
 from atoll.front.connection import ClientConnection
 from atoll.front.control import AsgiApp
 from atoll.front.control_sockets import SocketControl
@@ -105,6 +108,22 @@ class Server:
         self.listeners: list[asyncio.Server] = []
         self.secure_listeners: list[asyncio.Server] = []
         self.timer: asyncio.Handle | None = None
+        self.access_log: AccessLog | None = None
+
+    def use_access_log(self, access_log: AccessLog | None) -> AccessLog | None:
+        """Note requests in this log from now on. Returns the one before, which the caller closes."""
+        former, self.access_log = self.access_log, access_log
+        self.shared.access = None if access_log is None else access_log.notes
+        return former
+
+    @property
+    def access_log_dropped(self) -> int:
+        return 0 if self.access_log is None else self.access_log.dropped
+
+    async def close_access_log(self) -> None:
+        former = self.use_access_log(None)
+        if former is not None:
+            await former.close()
 
     async def startup(self, listening: Listening) -> None:
         """Accept connections, also those that have waited since `listen`. The server owns the sockets from now on."""
@@ -178,6 +197,12 @@ class Server:
             self.timer = loop.call_soon(self._sweep, connections)
         else:
             self.timer = loop.call_later(self.period, self.sweep)
+
+
+def begin_access_log(server: Server, settings: Settings, undo: AsyncExitStack) -> None:
+    """Open the access log, if the settings name one, until `undo`. Raises StartError."""
+    server.use_access_log(access_log_of(settings))
+    undo.push_async_callback(server.close_access_log)
 
 
 def start_error(error: OSError, host: str, port: int) -> StartError:

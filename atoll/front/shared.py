@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from atoll.engine.calls.call import CallListener
 from atoll.errors import Failure
+from atoll.front.access import AccessNotes
 from atoll.front.bounds import Bounds
 from atoll.front.control import Control
 from atoll.front.endpoint import Endpoint
@@ -69,16 +70,16 @@ class LeavingConnection(Protocol):
 
 class Shared:
     __slots__ = (
-        "base", "bounds", "connections", "control", "date", "detail", "explain", "farewell", "heir", "holdings",
-        "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "part_bytes", "parts",
-        "pool", "proxies", "ready", "router",
-        "site", "turns",
+        "access", "base", "bounds", "connections", "control", "date", "detail", "explain", "farewell", "heir",
+        "holdings", "is_draining", "last_left", "leaving", "loop", "now", "out", "pacer", "part_bytes", "parts",
+        "pool", "proxies", "ready", "router", "site", "turns",
     )  # fmt: skip
 
     def __init__(self, pool: CallPool, router: Router, control: Control | None, options: FrontOptions) -> None:
         self.pool = pool
         self.site: CallPool = pool  # takes the calls of versions with static assets; the node sets it
         self.ready: ReadyFiles | None = None  # their responses that are kept; the node sets it too
+        self.access: AccessNotes | None = None  # if there is an access log; the node sets it
         self.router = router
         self.base: str = router.base  # the base domain, on which workers may set no cookies
         self.control = control

@@ -138,6 +138,7 @@ class SocketExchange(ClientExchange):
         shared.send(connection, b"".join(answer))
         shared.flush()
         self.state = OVER
+        self.note(101, 0)
         early = bytes(connection.buffer)
         self.socket = Socket(self, Codec(False, theirs, ours), handed)
         # From here on the transport belongs to the Socket.

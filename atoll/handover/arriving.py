@@ -162,6 +162,8 @@ async def _rehearse(settings: Settings) -> None:
             data=Path(folder),
             store="sqlite",  # nothing of a rehearsal may reach what nodes share
             otlp_endpoint="",
+            otlp_metrics_endpoint="",
+            otlp_logs_endpoint="",
             of_bindings={**settings.of_bindings, **ports},
         )
         rehearsal = Node(there, listens=False)

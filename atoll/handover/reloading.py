@@ -11,9 +11,11 @@ from typing import TypeAlias
 from atoll.app import Node
 from atoll.config import FIELDS, Settings
 from atoll.errors import StartError
+from atoll.front.access_log import access_log_of
 from atoll.front.bounds import Bounds, bounds_of
 from atoll.front.peer import Proxies
 from atoll.handover.notify import notify
+from atoll.node_log import set_up_log
 
 log = logging.getLogger("atoll.handover")
 
@@ -23,7 +25,9 @@ OF_FRONT = tuple(field.name for field in fields(Bounds))
 OF_LOGS = ("log_rate", "log_quiet_rate", "log_bytes", "log_days")
 OF_PROXIES = ("trusted_proxies", "geo_files")
 OF_DRAIN = ("drain_delay", "drain_seconds")
-RELOADED = (*OF_FRONT, *OF_PROXIES, *OF_LOGS, *OF_DRAIN)
+OF_ACCESS_LOG = ("access_log", "access_log_format", "access_log_share", "access_log_bytes", "access_log_files")
+OF_NODE_LOG = ("node_log_format", "node_log_level")
+RELOADED = (*OF_FRONT, *OF_PROXIES, *OF_LOGS, *OF_DRAIN, *OF_ACCESS_LOG, *OF_NODE_LOG)
 
 
 async def reload_into(node: Node, reload: Reload) -> None:
@@ -32,8 +36,15 @@ async def reload_into(node: Node, reload: Reload) -> None:
     try:
         settings, _ = reload()
         proxies = await asyncio.to_thread(Proxies, settings.trusted_proxies, settings.geo_files)
-        if node.certificates is not None:
-            node.certificates.reload()
+        changes = any(getattr(settings, name) != getattr(node.settings, name) for name in OF_ACCESS_LOG)
+        access_log = access_log_of(settings) if changes else node.server.access_log
+        try:
+            if node.certificates is not None:
+                node.certificates.reload()
+        except StartError:
+            if changes and access_log is not None:
+                await access_log.close()
+            raise
     except StartError as error:
         log.error("the settings were not reloaded: %s (%s)", error, error.hint)
         return
@@ -48,6 +59,12 @@ async def reload_into(node: Node, reload: Reload) -> None:
     if any(name in OF_PROXIES for name in applied):
         shared.proxies = proxies
     node.server.drain_seconds = node.settings.drain_seconds
+    if changes:
+        former = node.server.use_access_log(access_log)
+        if former is not None:
+            await former.close()
+    if any(name in OF_NODE_LOG for name in applied):
+        set_up_log(node.settings)
     node.logs.limit(node.settings)
     log.info("reloaded: %s", ", ".join(applied) or "no setting has changed")
     if later:

@@ -42,12 +42,16 @@ class Copier:
         self._scratch = scratch
         self._store = store
 
-    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+    async def copy(self, source: ObjectKey, target: ObjectKey | None) -> None:
         """Copy what is durable of an object to one that is empty and not open. An empty source is copied too.
 
         InvalidArgument if the source is too large, ObjectDamaged if it cannot be trusted.
         """
         check_key(source)
+        if target is None:
+            async with self._table.alone_with(source) as state:
+                self._check(state)
+            return
         check_key(target)
         try:
             with tempfile.TemporaryFile(dir=self._scratch) as file:
@@ -63,6 +67,17 @@ class Copier:
 
     async def _snapshot(self, state: ObjectState, into: int) -> int:
         """Copy the file of an object that nobody opens or deletes meanwhile. Returns its pages."""
+        self._check(state)
+        async with self._merger.still(state):
+            self._check(state)
+            base = state.base
+            if base.pages:
+                await asyncio.to_thread(self._files.copy, state.key, base, os.dup(into))
+            return base.pages
+
+    def _check(self, state: ObjectState) -> None:
+        if state.damage is not None:
+            raise ObjectDamaged(state.damage, str(self._files.path(state.key)))
         if state.pages > MAX_COPIED:
             raise InvalidArgument(
                 f"it stores {state.pages * PAGE >> 20} MB, and copies are bounded to {MAX_COPIED * PAGE >> 20} MB"
@@ -72,13 +87,6 @@ class Copier:
                 f"a copy of more than {MAX_ONE * PAGE >> 20} MB needs the history of objects,"
                 " and `object_history_days` of this node is 0"
             )
-        async with self._merger.still(state):
-            if state.damage is not None:
-                raise ObjectDamaged(state.damage, str(self._files.path(state.key)))
-            base = state.base
-            if base.pages:
-                await asyncio.to_thread(self._files.copy, state.key, base, os.dup(into))
-            return base.pages
 
     async def _fill(self, state: ObjectState, file: int, pages: int) -> None:
         state.restart()

@@ -173,8 +173,11 @@ class ObjectStorage(Protocol):
     async def clear_alarm(self, alarm: Alarm) -> None:
         """Delete an alarm that was delivered, durably, unless a commit has changed it since."""
 
-    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
-        """Copy what is durable of an object, which may be open, to one that is empty and not open. Not its alarm."""
+    async def copy(self, source: ObjectKey, target: ObjectKey | None) -> None:
+        """Copy what is durable of an object, which may be open, to one that is empty and not open. Not its alarm.
+
+        Without a target nothing is copied. InvalidArgument says why it cannot be.
+        """
 
     async def delete(self, key: ObjectKey) -> None:
         """Delete everything that an object stored, and its alarm. It must not be open."""

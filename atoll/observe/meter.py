@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from atoll.engine.limits import EVENT_CPU_MS
 from atoll.logs import Invocation
 from atoll.tallies import RECENT, Histogram
-from atoll.wire.generated import OUTCOME_NAMES
+from atoll.wire.generated import OUTCOME_NAMES, Outcome
 from atoll.workers import Version
 
 OTHER = "(other)"
@@ -25,12 +26,33 @@ WALL_BOUNDS = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 50
 CPU_BOUNDS = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 5_000_000)  # us, as above
 
 
+NEAR: Final = 0.8  # of a limit
+EXCEEDED: Final = frozenset((Outcome.EXCEEDED_CPU, Outcome.EXCEEDED_MEMORY, Outcome.EXCEEDED_WALL_TIME))
+NO_LIMIT: Final[tuple[str, ...]] = ()
+
+
+def near_limits(record: Invocation) -> tuple[str, ...]:
+    """The limits to which a call came near, though it ended by itself: cpu, memory, subrequests."""
+    limits = record.version.limits
+    used = record.subrequests - record.fetches
+    cpu_us = record.cpu_us
+    near_cpu = cpu_us >= NEAR * 1000 * limits.cpu_ms
+    if near_cpu and record.event != "fetch" and record.event != "rpc":
+        near_cpu = cpu_us >= NEAR * 1000 * max(limits.cpu_ms, EVENT_CPU_MS)
+    near_memory = record.memory_mb >= NEAR * limits.memory_mb
+    near_requests = record.fetches >= NEAR * limits.subrequests or used >= NEAR * limits.internal_subrequests
+    if not (near_cpu or near_memory or near_requests) or record.outcome in EXCEEDED:
+        return NO_LIMIT
+    found = (("cpu", near_cpu), ("memory", near_memory), ("subrequests", near_requests))
+    return tuple([name for name, is_near in found if is_near])
+
+
 class Tally:
     """The calls of one version, or of several versions of a worker."""
 
     __slots__ = (
-        "asset_answers", "counts", "cpu", "rollbacks", "sent_bytes", "subrequests", "tenant", "version", "wall",
-        "worker",
+        "asset_answers", "counts", "cpu", "near", "rollbacks", "sent_bytes", "subrequests", "tenant", "version",
+        "wall", "worker",
     )  # fmt: skip
 
     def __init__(self, tenant: str, worker: str, version: str = "") -> None:
@@ -41,6 +63,7 @@ class Tally:
         self.wall = Histogram(WALL_BOUNDS)
         self.cpu = Histogram(CPU_BOUNDS)
         self.subrequests = 0
+        self.near: dict[str, int] = {}  # calls that came near a limit, by limit
         self.asset_answers: dict[int, int] = {}  # answers with static assets, by class of status
         self.sent_bytes = 0
         self.rollbacks = 0  # automatic ones, of versions that failed
@@ -51,6 +74,8 @@ class Tally:
         self.wall.merge(other.wall)
         self.cpu.merge(other.cpu)
         self.subrequests += other.subrequests
+        for limit, count in other.near.items():
+            self.near[limit] = self.near.get(limit, 0) + count
         for status, count in other.asset_answers.items():
             self.asset_answers[status] = self.asset_answers.get(status, 0) + count
         self.sent_bytes += other.sent_bytes
@@ -74,6 +99,11 @@ class Meter:
         self.count(record.version, record.outcome, record.status, record.cpu_us, record.wall_us)
         if record.subrequests:
             self._tallies.get(record.version.id, self._others).subrequests += record.subrequests
+        near = near_limits(record)
+        if near:
+            counts = self._tallies.get(record.version.id, self._others).near
+            for limit in near:
+                counts[limit] = counts.get(limit, 0) + 1
 
     def count(self, version: Version, outcome: int, status: int, cpu_us: int, wall_us: int) -> None:
         tally = self._tallies.get(version.id)

@@ -16,6 +16,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from atoll import __version__
 from atoll.engine.stats import PoolStats
 from atoll.observe.lag import LoopLag
 from atoll.observe.meter import Meter
@@ -75,7 +76,7 @@ class Metrics:
         workers = self._sources.workers()
         parts = []
         series = series_of(self._meter.tallies(workers.__contains__), self._meter.versions())
-        for part in chain(series, self._memory()):
+        for part in chain(series, self._memory(), self._load()):
             parts.append(part)
             await asyncio.sleep(0)
         for metric in self._collect(len(workers), families):
@@ -101,18 +102,35 @@ class Metrics:
         yield from job_metrics(sources.jobs())
         yield _labelled("atoll_deploys", "Requested changes of workers, by result.", "result", sources.deploys())
         yield CounterMetricFamily("atoll_engine_restarts", "Engines that were restarted.", sources.restarts())
+        unsent = "Entries that were dropped, by where they were to go."
+        yield _labelled("atoll_unsent_entries", unsent, "to", sources.unsent())
         dropped, listeners = sources.logs()
         yield CounterMetricFamily("atoll_log_records_dropped", "Log records that were dropped: see log_rate.", dropped)
         yield GaugeMetricFamily("atoll_log_listeners", "Open live streams of logs.", listeners)
         yield GaugeMetricFamily("atoll_connections", "Connections of clients.", sources.connections())
         yield GaugeMetricFamily("atoll_workers", "Deployed workers.", workers)
         info = GaugeMetricFamily("atoll_info", "The version of Atoll.", labels=["version"])
-        info.add_metric([sources.version], 1)
+        info.add_metric([__version__], 1)
         yield info
 
     def _terminations(self) -> Iterator[Metric]:
         counts = {OUTCOME_NAMES[outcome]: self._meter.outcomes[outcome] for outcome in TERMINATIONS}
         yield _labelled("atoll_terminations", "Calls that Atoll ended because of a limit.", "reason", counts)
+
+    def _load(self) -> Iterator[bytes]:
+        """What loaded workers do now. Versions of a worker are added up, and of saturation the largest counts."""
+        calls: Counter[tuple[str, str]] = Counter()
+        queued: Counter[tuple[str, str]] = Counter()
+        full: dict[tuple[str, str], float] = {}
+        for load in self._sources.load():
+            names = self._meter.names(load.version)
+            calls[names] += load.in_flight
+            queued[names] += load.waiting
+            full[names] = max(full.get(names, 0.0), load.saturation)
+        yield from gauge_of("atoll_worker_calls", "Calls of a worker in flight.", calls)
+        yield from gauge_of("atoll_worker_queued", "Calls of a worker that have not begun.", queued)
+        meaning = "Calls as a share of how many a worker may have; at 1 it refuses."
+        yield from gauge_of("atoll_worker_saturation", meaning, full)
 
     def _memory(self) -> Iterator[bytes]:
         used: Counter[tuple[str, str]] = Counter()

@@ -13,6 +13,7 @@ import msgspec
 from atoll.clock import iso_time
 from atoll.errors import Failure
 from atoll.logs import Invocation
+from atoll.observe.meter import near_limits
 from atoll.redact import MAX_HEADERS, redacted_headers, redacted_url
 from atoll.wire.generated import OUTCOME_NAMES, ErrorCode, Level
 
@@ -53,6 +54,7 @@ class Rest(msgspec.Struct, array_like=True):
     subrequests: int = 0
     skipped: int = 0
     memory_mb: int = 0
+    near: list[str] = []
 
 
 class Row(NamedTuple):
@@ -110,6 +112,7 @@ class LogEntry(msgspec.Struct, omit_defaults=True):
     ops: dict[str, int] = {}  # number of calls of each op
     subrequests: int = 0  # requests of the call to bindings and other servers
     memory_mb: int = 0  # of its isolate, at its response
+    near_limits: list[str] = []  # of which it used 80 % or more: cpu, memory, subrequests
     skipped: int = 0  # calls of the worker since the last record that were not kept: see log_rate
 
 
@@ -149,6 +152,7 @@ def row_of(record: Invocation) -> Row:
         record.subrequests,
         record.skipped,
         record.memory_mb,
+        list(near_limits(record)),
     )
     text = encode_json(rest).decode("utf-8", "replace")
     version = record.version
@@ -203,6 +207,7 @@ def entry_of(row: Row) -> LogEntry:
         subrequests=rest.subrequests,
         skipped=rest.skipped,
         memory_mb=rest.memory_mb,
+        near_limits=rest.near,
         entrypoint=rest.entrypoint,
         ops=rest.ops,
         exception=None if rest.thrown is None else _exception(rest.thrown),

@@ -39,7 +39,7 @@ def series_of(tallies: Sequence[Tally], versions: Sequence[Tally]) -> Iterator[b
     )
 
 
-def gauge_of(name: str, meaning: str, values: Mapping[tuple[str, str], int]) -> Iterator[bytes]:
+def gauge_of(name: str, meaning: str, values: Mapping[tuple[str, str], float]) -> Iterator[bytes]:
     """One number for each (tenant, worker)."""
     yield _heads(name, "gauge", meaning)
     each = list(values.items())
@@ -103,6 +103,11 @@ def _assets(tally: Tally, labels: str) -> Iterator[str]:
         yield f'atoll_asset_requests_total{{status="{status}xx",{labels}{count}\n'
 
 
+def _near(tally: Tally, labels: str) -> Iterator[str]:
+    for limit, count in sorted(tally.near.items()):
+        yield f'atoll_near_limit_total{{limit="{limit}",{labels}{count}\n'
+
+
 _versions = _outcomes("atoll_version_requests_total")
 
 FAMILIES: Final[tuple[tuple[str, str, str, Lines], ...]] = (
@@ -119,6 +124,7 @@ FAMILIES: Final[tuple[tuple[str, str, str, Lines], ...]] = (
         "atoll_subrequests_total", "counter", "Requests of calls to bindings and other servers.",
         _count("atoll_subrequests_total", lambda tally: tally.subrequests, shows_zero=True),
     ),
+    ("atoll_near_limit_total", "counter", "Calls that used 80 % or more of a limit, by limit.", _near),
     (
         "atoll_asset_requests_total", "counter", "Requests that static assets answered, without a worker.", _assets,
     ),

@@ -48,7 +48,7 @@ def may_take(owner: Owner | None, me: str) -> bool:
     return owner is None or owner.session in ("", me) or not owner.is_live
 
 
-class Outcome(Enum):
+class WriteOutcome(Enum):
     """What became of a write whose statement did not say so."""
 
     COMMITTED = "committed"
@@ -63,10 +63,10 @@ class Written(NamedTuple):
     seq: int
 
 
-def outcome(found: Written | None, epoch: int, before: int, after: int) -> Outcome:
+def outcome(found: Written | None, epoch: int, before: int, after: int) -> WriteOutcome:
     """`found` is what is stored; the write would have made `after` of `before`."""
     if found is None or found.epoch != epoch:
-        return Outcome.FENCED
+        return WriteOutcome.FENCED
     if found.seq == after:
-        return Outcome.COMMITTED
-    return Outcome.REPEAT if found.seq == before else Outcome.FENCED
+        return WriteOutcome.COMMITTED
+    return WriteOutcome.REPEAT if found.seq == before else WriteOutcome.FENCED

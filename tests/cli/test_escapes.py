@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from atoll.serving import LOG_FORMAT, LogFormatter
+from atoll.node_log import LOG_FORMAT, LogFormatter
 from tests.cli.dev_session import ATOLL, SECONDS, environment
 from tests.cli.hostile_node import ATTACK, UNSAFE, hostile_node
 from tests.cli.test_json import CALLS, CONFIG, WORKER

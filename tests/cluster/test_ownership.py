@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atoll.postgres.ownership import MARGIN, Lease, Outcome, Owner, Written, may_take, outcome
+from atoll.postgres.ownership import MARGIN, Lease, Owner, WriteOutcome, Written, may_take, outcome
 
 SECONDS = 6.0
 NODES = 3
@@ -154,9 +154,9 @@ class World:
         statement, copy.unknown = copy.unknown, None
         found = Written(self.row.epoch, len(self.row.log))
         became = outcome(found, statement.epoch, statement.before, statement.before + 1)
-        if became is Outcome.COMMITTED:
+        if became is WriteOutcome.COMMITTED:
             self.committed(node, copy, statement)
-        elif became is Outcome.REPEAT:
+        elif became is WriteOutcome.REPEAT:
             copy.waiting = replace(statement, is_repeat=True)
             self.on_way.append(copy.waiting)
         else:

@@ -89,13 +89,16 @@ async def test_copies_that_cannot_be_made_say_why(tmp_path: Path, monkeypatch: p
         stored.store.close(key())
         with monkeypatch.context() as patch:
             patch.setattr("atoll.objects.copying.MAX_COPIED", 2)
-            with pytest.raises(InvalidArgument, match="copies are bounded"):
-                await stored.store.copy(key(), key(2))
+            for target in (key(2), None):
+                with pytest.raises(InvalidArgument, match="copies are bounded"):
+                    await stored.store.copy(key(), target)
         with monkeypatch.context() as patch:
             patch.setattr("atoll.objects.copying.MAX_ONE", 2)
             stored.store._history.bounds = HistoryBounds(days=0)
             with pytest.raises(InvalidArgument, match="object_history_days"):
                 await stored.store.copy(key(), key(2))
+        await stored.store.copy(key(), None)
+        assert await stored.words(key(2)) == [], "nothing is copied without a target"
         await stored.store._merger._round()
         path = stored.store._files.path(key())
         os.truncate(path, PAGE)

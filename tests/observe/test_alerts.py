@@ -13,7 +13,8 @@ from atoll.observe.sources import Sources
 from atoll.observe.storage import FileState, StorageState
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = {"AtollDown", "AtollQueueStuck", "AtollMessagesDropped"}  # the node cannot judge them
+# The node cannot judge them, or keeps too few notes: the last two look at each worker for longer.
+ELSEWHERE = {"AtollDown", "AtollQueueStuck", "AtollMessagesDropped", "AtollWorkerNearLimit", "AtollWorkerSaturated"}
 SECONDS = {"s": 1, "m": 60}
 
 
@@ -33,7 +34,6 @@ class Counters:
             deploys=dict,
             logs=lambda: (0, 0),
             connections=lambda: 0,
-            version="",
             storage=lambda: self.storage,
         )
         self.alerts = NodeAlerts(Meter(), sources, clock=lambda: self.now)

@@ -8,6 +8,7 @@ import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from atoll import __version__
 from atoll.engine.stats import PoolStats
 from atoll.logs import Invocation
 from atoll.observe.meter import Meter
@@ -39,7 +40,6 @@ def samples(meter: Meter, *workers: str, **sources: object) -> dict[tuple[str, .
         "deploys": lambda: {"ok": 4},
         "logs": lambda: (5, 6),
         "connections": lambda: 7,
-        "version": "1.2.3",
     } | sources
     text = asyncio.run(Metrics(meter, Sources(**known)).text()).decode()  # type: ignore[arg-type]
     return {
@@ -95,7 +95,7 @@ def test_counters_of_other_rooms_are_shown() -> None:
         1,
     )
     assert (found["atoll_log_records_dropped_total",], found["atoll_log_listeners",]) == (5, 6)
-    assert found["atoll_deploys_total", "ok"] == 4 and found["atoll_info", "1.2.3"] == 1
+    assert found["atoll_deploys_total", "ok"] == 4 and found["atoll_info", __version__] == 1
 
 
 def test_series_are_bounded_and_deleted_workers_free_their_place() -> None:

@@ -25,10 +25,12 @@ export const tests = {
     equal(performance.markResourceTiming(), undefined);
     deepEqual([performance.nodeTiming.bootstrapComplete, performance.nodeTiming.uvMetricsInfo.loopCount, performance.eventCounts.size], [0, 0, 0]);
     throws(() => Performance.prototype.timerify.call({}, work), TypeError);
+    const { PerformanceResourceTiming } = globalThis;
     throws(() => new PerformanceResourceTiming(), TypeError);
     equal(Object.getPrototypeOf(PerformanceResourceTiming), PerformanceEntry);
   },
   "classes of the events of scripts are there, and make none": () => {
+    const { ScheduledEvent, TailEvent, TraceEvent } = globalThis;
     for (const Class of [ScheduledEvent, TailEvent, TraceEvent]) {
       equal(Object.getPrototypeOf(Class), ExtendableEvent);
       equal(throws(() => new Class("x"), TypeError).message, "Illegal constructor");

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.wrangler.stock import Wrangler, check_requests
 
+DATABASE = "postgres://ada%40x:s%25cret@db.example:5432/a%2Fb"
+
 
 def test_kv_round_trip(wrangler: Wrangler, tmp_path: Path) -> None:
     def run(command: str) -> str:
@@ -71,6 +73,38 @@ def test_r2_round_trip(wrangler: Wrangler, tmp_path: Path) -> None:
     run("r2 object get wr-bucket/a/in.bin --file out.bin --remote")
     assert (tmp_path / "out.bin").read_bytes() == (tmp_path / "in.bin").read_bytes()
     run("r2 object delete wr-bucket/a/in.bin --remote")
+
+
+def test_hyperdrive_round_trip(wrangler: Wrangler, tmp_path: Path) -> None:
+    def run(command: str) -> str:
+        said = wrangler.run(tmp_path, *command.split())
+        check_requests(command.replace(DATABASE, "URL"), wrangler.asked())
+        return said
+
+    assert "config: wr-database" in run(f"hyperdrive create wr-database --connection-string {DATABASE}")
+    assert "db.example" in run("hyperdrive list")
+    run("hyperdrive update wr-database --origin-host other.example --origin-port 6432 --sslmode require")
+    shown = run("hyperdrive get wr-database")
+    found = json.loads(shown[shown.index("{") :])
+    assert found["origin"] == {
+        "scheme": "postgresql", "host": "other.example", "port": 6432, "database": "a/b", "user": "ada@x",
+    }  # fmt: skip
+    assert found["mtls"] == {"sslmode": "require"} and "s%cret" not in shown
+    refused = wrangler.run(tmp_path, "hyperdrive", "update", "wr-database", "--max-age", "5", fails=True)
+    assert "queries are not cached here" in refused
+    refused = wrangler.run(tmp_path, "hyperdrive", "update", "wr-database", "--name", "other", fails=True)
+    assert "cannot be renamed here" in refused
+    assert "already exists" in wrangler.run(
+        tmp_path, "hyperdrive", "create", "wr-database", "--connection-string", DATABASE, fails=True
+    )
+    run("hyperdrive delete wr-database")
+    assert "there is no database" in wrangler.run(tmp_path, "hyperdrive", "get", "wr-database", fails=True)
+
+
+def test_dispatch_namespaces_are_refused_in_words(wrangler: Wrangler, tmp_path: Path) -> None:
+    for words in (("list",), ("create", "spaces"), ("get", "spaces")):
+        said = wrangler.run(tmp_path, "dispatch-namespace", *words, fails=True)
+        assert "not part of Atoll" in said and "7003" in said, said
 
 
 def test_queues_round_trip(wrangler: Wrangler, tmp_path: Path) -> None:

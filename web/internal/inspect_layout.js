@@ -11,7 +11,6 @@ function widthOf(run, text) {
 }
 
 function bare(text) {
-  // eslint-disable-next-line no-control-regex -- it is the character that begins a colour
   return text.replace(/\x1b\[\d+m/g, "");
 }
 

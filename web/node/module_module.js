@@ -3,6 +3,7 @@ import { codedError, invalidValue } from "./errors.js";
 import { builtInNames, getBuiltIn, isBuiltIn } from "./modules.js";
 import { notImplemented } from "./http_common.js";
 import { unavailable } from "./unavailable.js";
+import { URL } from "../url/url.js";
 
 const PREFIXED = new Set(["sqlite", "test"]); // newer modules, whose names begin with `node:`
 

@@ -113,18 +113,24 @@ class Facets:
         around = self._around(scope)
         root, path = self._child(around, name)
         _, target = self._child(around, to)
+        rows = self._namespaces.facets_in(around.namespace, root, path)
+        for row in rows:  # before anything is deleted
+            await self._copy(row, None)
         await self.end(scope, to, CLONED_TEXT, deletes=True)
-        for row in self._namespaces.facets_in(around.namespace, root, path):
+        for row in rows:
             inner = (*target, *json.loads(row.path)[len(path) :])
             if refusal := self._objects().refuses_new(around.namespace):
                 raise InvalidArgument(refusal)
             copied = FacetRow(around.namespace, facet_id(root, inner), root, json.dumps(inner))
             self._namespaces.know_facet(copied)
-            try:
-                await self._objects().store.copy(ObjectKey(row.namespace, row.id), ObjectKey(row.namespace, copied.id))
-            except ObjectDamaged as error:
-                log.error("facet %s of namespace %s cannot be cloned: %s", row.id, row.namespace, error)
-                raise StorageFailed(UNREADABLE_TEXT) from None
+            await self._copy(row, ObjectKey(row.namespace, copied.id))
+
+    async def _copy(self, row: FacetRow, target: ObjectKey | None) -> None:
+        try:
+            await self._objects().store.copy(ObjectKey(row.namespace, row.id), target)
+        except ObjectDamaged as error:
+            log.error("facet %s of namespace %s cannot be cloned: %s", row.id, row.namespace, error)
+            raise StorageFailed(UNREADABLE_TEXT) from None
 
     async def delete(self, rows: list[FacetRow]) -> None:
         for row in rows:

@@ -13,7 +13,7 @@ from atoll.cluster.link.greeting import (
     MAX_HEAD,
     TAG,
     GreetingFailed,
-    Seals,
+    LinkSeals,
     answer,
     ask,
     read_answer,
@@ -40,7 +40,7 @@ class LinkConnection(asyncio.Protocol):
         self.to = to
         self._is_asker = bool(to)
         self._nonce = ""
-        self._seals: Seals | None = None
+        self._seals: LinkSeals | None = None
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._on_over = on_over
@@ -118,7 +118,7 @@ class LinkConnection(asyncio.Protocol):
         self._timer = self._loop.call_later(PING_SECONDS, self._ping)
         self.on_open()
 
-    def _read_frames(self, seals: Seals) -> None:
+    def _read_frames(self, seals: LinkSeals) -> None:
         at, buffer = 0, self._buffer
         while len(buffer) - at >= LENGTH.size and not self.is_over:
             (length,) = LENGTH.unpack_from(buffer, at)

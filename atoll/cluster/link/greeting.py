@@ -40,7 +40,7 @@ class GreetingFailed(Exception):
         self.status = status
 
 
-class Question(NamedTuple):
+class LinkQuestion(NamedTuple):
     sender: str  # its session
     nonce: str
 
@@ -72,7 +72,7 @@ class Seal:
             raise GreetingFailed("a frame was changed on its way") from None
 
 
-class Seals(NamedTuple):
+class LinkSeals(NamedTuple):
     out: Seal
     into: Seal
 
@@ -86,7 +86,7 @@ def ask(key: bytes, me: str, to: str) -> tuple[bytes, str]:
     return "\r\n".join(lines).encode(), nonce
 
 
-def read_question(key: bytes, me: str, head: bytes) -> Question:
+def read_question(key: bytes, me: str, head: bytes) -> LinkQuestion:
     """Raises GreetingFailed."""
     found = QUESTION.fullmatch(_field(head)) if head.startswith(FIRST_LINE.encode() + b"\r\n") else None
     if found is None:
@@ -99,10 +99,10 @@ def read_question(key: bytes, me: str, head: bytes) -> Question:
         raise GreetingFailed("the node that is meant is not here any more", 421)
     if int(oldest) > NEWEST or int(newest) < OLDEST:
         raise GreetingFailed(f"this node speaks versions {OLDEST} to {NEWEST} of the link", 426)
-    return Question(sender, nonce)
+    return LinkQuestion(sender, nonce)
 
 
-def answer(key: bytes, me: str, question: Question) -> tuple[bytes, Seals]:
+def answer(key: bytes, me: str, question: LinkQuestion) -> tuple[bytes, LinkSeals]:
     nonce = secrets.token_hex(16)
     mac = _mac(key, "answer", str(NEWEST), me, question.nonce, nonce)
     lines = "HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: atoll-link"
@@ -116,7 +116,7 @@ def refuse(error: GreetingFailed) -> bytes:
     return head.encode() + words
 
 
-def read_answer(key: bytes, to: str, nonce: str, head: bytes) -> Seals:
+def read_answer(key: bytes, to: str, nonce: str, head: bytes) -> LinkSeals:
     """Raises GreetingFailed."""
     if not head.startswith(b"HTTP/1.1 101 "):
         raise GreetingFailed(f"it answered {head[:60].decode('latin-1').splitlines()[0]!r}")
@@ -131,9 +131,9 @@ def read_answer(key: bytes, to: str, nonce: str, head: bytes) -> Seals:
     return _seals(key, nonce, theirs, is_asker=True)
 
 
-def _seals(key: bytes, asker: str, answerer: str, *, is_asker: bool) -> Seals:
+def _seals(key: bytes, asker: str, answerer: str, *, is_asker: bool) -> LinkSeals:
     forth, back = (Seal(hmac.digest(key, f"{way} {asker} {answerer}".encode(), "sha256")) for way in ("forth", "back"))
-    return Seals(forth, back) if is_asker else Seals(back, forth)
+    return LinkSeals(forth, back) if is_asker else LinkSeals(back, forth)
 
 
 def _field(head: bytes) -> str:

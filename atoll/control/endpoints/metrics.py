@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,12 +31,21 @@ class StateAnswer(msgspec.Struct):
 class MetricsApi:
     """`state` is "ok", or the reason why the node is not ready."""
 
-    def __init__(self, meter: Meter, sources: Sources, bindings: Collection[Binding], state: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        sources: Sources,
+        bindings: Collection[Binding],
+        state: Callable[[], str],
+        send: Callable[[Callable[[], Awaitable[bytes]]], None] = lambda text: None,
+    ) -> None:
+        """`send` is given how to make the text, for those to whom the node sends it by itself."""
         self._meter = meter
         self._sources = sources
         self._bindings = bindings
         self._state = state
         self._metrics: Metrics | None = None
+        send(self.text)
 
     def routes(self) -> list[Route]:
         return [
@@ -56,12 +65,15 @@ class MetricsApi:
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics"""
+        return Response(await self.text(), headers=HEADERS | {"content-type": CONTENT_TYPE})
+
+    async def text(self) -> bytes:
+        """All metrics, made in steps."""
         if self._metrics is None:
             from atoll.observe.metrics import Metrics  # imports prometheus_client: a node without scrapes starts sooner
 
             self._metrics = Metrics(self._meter, self._sources)
-        text = await self._metrics.text(await self._families())
-        return Response(text, headers=HEADERS | {"content-type": CONTENT_TYPE})
+        return await self._metrics.text(await self._families())
 
     async def _families(self) -> list[Metric]:
         """The metrics of the bindings. A binding whose storage fails is left out."""

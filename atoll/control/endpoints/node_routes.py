@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from atoll.api.audit import AuditLog
 from atoll.api.routes import Route
@@ -30,10 +30,11 @@ def node_routes(
     alerts: NodeAlerts,
     bindings: Collection[Binding],
     state: Callable[[], str],
+    send_metrics: Callable[[Callable[[], Awaitable[bytes]]], None],
 ) -> list[Route]:
     engines.node_name = "" if cluster is None else cluster.members.name
     return [
-        *MetricsApi(alerts.meter, alerts.sources, bindings, state).routes(),
+        *MetricsApi(alerts.meter, alerts.sources, bindings, state, send_metrics).routes(),
         *NodesApi(cluster, audit).routes(),
         *ConfigApi(settings, origins).routes(),
         *BackupApi(settings, audit).routes(),

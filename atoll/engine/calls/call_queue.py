@@ -49,6 +49,9 @@ class CallQueue:
         self._count += 1
         return True
 
+    def counts(self) -> dict[Version, int]:
+        return {version: len(waiting) for version, waiting in self._waiting.items()}
+
     def turns(self) -> list[Version]:
         """The waiting versions in the order to serve them: the first of each tenant, then the second of each.
 

@@ -85,19 +85,16 @@ class Isolate(IsolateState):
     def __init__(self, version: Version, tenant: TenantUsage, session: EngineSession, load_id: int, now: float) -> None:
         super().__init__(version, tenant, load_id, now)
         self.session = session
-
         # From LOAD to LOADED
         self.load_sent_at = now
         self.failed = False  # LOADED reported a failure, or came too late; UNLOADED has yet to come
         self.waiters: list[asyncio.Future[LoadReport]] = []
         self.report: LoadReport | None = None
-
         # While it serves
         self.modules = 0  # the number of files it was loaded from
         self.wants_code = False  # ask for the code cache after the next response
         self.asked_code = 0  # CODE requests without their answer
         self.had_residents = False  # objects have lived in it: their last frames may still come
-
         # After UNLOAD
         self.unloading = False
         self.unload_by = float("inf")  # the deadline of UNLOADED

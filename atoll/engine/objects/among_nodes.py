@@ -10,7 +10,8 @@ so; otherwise the database is asked, which is the only one that knows.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from atoll.bindings.services import ObjectTarget
 from atoll.cluster.link.connection import LinkConnection
@@ -21,8 +22,9 @@ from atoll.engine.objects import failures
 from atoll.engine.objects.far import frames
 from atoll.engine.objects.far.far_calls import FarCalls
 from atoll.engine.objects.far.served_calls import ServedCall, ServedCalls
+from atoll.engine.objects.hibernation import Hibernation
 from atoll.engine.objects.live_object import CLOSED, OPENING, LiveObject
-from atoll.engine.objects.object_calls import addressed, adopt
+from atoll.engine.objects.object_calls import CallHome, addressed, adopt
 from atoll.errors import Failure, ObjectFailure, StartError
 from atoll.objects.store import Elsewhere, ObjectKey
 from atoll.wire.generated import ErrorCode, Event
@@ -30,7 +32,6 @@ from atoll.workers import Version
 
 if TYPE_CHECKING:
     from atoll.cluster.cluster import Cluster
-    from atoll.engine.objects.runtime import ObjectRuntime
     from atoll.objects.store import SharedStorage
 
 BACKGROUND: Final = int(Event.BACKGROUND)
@@ -63,8 +64,22 @@ async def linked(settings: Settings, cluster: Cluster, among: AmongNodes) -> Nod
     return link
 
 
+class RuntimeOfNode(CallHome, Protocol):
+    """What this needs of the runtime."""
+
+    live: dict[ObjectKey, LiveObject]
+    hibernation: Hibernation
+    resolve: Callable[[ObjectKey], tuple[ObjectTarget, Version] | None]
+
+    def end(self, live: LiveObject, failure: ObjectFailure) -> None: ...
+
+    def home(self, key: ObjectKey, target: ObjectTarget, version: Version) -> LiveObject: ...
+
+    def take(self, live: LiveObject, call: Call, target: ObjectTarget, head: bytes) -> None: ...
+
+
 class AmongNodes:
-    def __init__(self, runtime: ObjectRuntime, store: SharedStorage) -> None:
+    def __init__(self, runtime: RuntimeOfNode, store: SharedStorage) -> None:
         self._runtime = runtime
         self._store = store
         self.losses = 0  # what was opened before the last one may not be used
@@ -75,7 +90,7 @@ class AmongNodes:
         self.served.among = self
         self._owners: dict[ObjectKey, LinkConnection] = {}
         store.on_lost = self._lose_all
-        store.is_wanted = lambda key: key in runtime.live or runtime.sockets(*key) > 0
+        store.is_wanted = lambda key: key in runtime.live or runtime.hibernation.count(*key) > 0
 
     def join(self, link: NodeLink) -> None:
         self._link = link

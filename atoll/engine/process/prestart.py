@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from atoll.config import Settings
 from atoll.engine.link.ledger import Ledger
@@ -136,7 +136,8 @@ class FirstEngines:
     def __init__(self, start: Callable[[], PrestartedEngine | None]) -> None:
         self._start = start
         self.result: Future[PrestartedEngine | None] = Future()
-        self._thread = Thread(target=self._run, name="first engines")
+        self._closed = Event()
+        self._thread = Thread(target=self._run, name="first engines", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -144,6 +145,7 @@ class FirstEngines:
             self.result.set_result(self._start())
         except BaseException as error:
             self.result.set_exception(error)
+        self._closed.wait()  # the kernel ends an engine with the thread that started it (PR_SET_PDEATHSIG)
 
     def __enter__(self) -> FirstEngines:
         return self
@@ -152,10 +154,12 @@ class FirstEngines:
         self.close()
 
     def close(self) -> None:
-        """End those that no supervisor has taken over. Blocks until they are started."""
-        self._thread.join()
+        """End those that no supervisor has taken over, once they are started. The others end too: only a process that
+        ends, or that failed to serve, calls it."""
         if self.result.exception() is None and (engines := self.result.result()) is not None:
             engines.close()
+        self._closed.set()
+        self._thread.join()
 
 
 def start_stored(settings: Settings) -> PrestartedEngine | None:

@@ -21,7 +21,7 @@ from atoll.objects.durable import Chain, Record
 from atoll.objects.shared.bodies import pack_commit
 from atoll.objects.shared.rows import Appended, ObjectRows
 from atoll.objects.store import SET_ALARM
-from atoll.postgres.ownership import Outcome, outcome
+from atoll.postgres.ownership import WriteOutcome, outcome
 
 log = logging.getLogger("atoll.objects")
 
@@ -126,12 +126,12 @@ class Appends:
                 await asyncio.sleep(PAUSE)
         for born, (each, run) in list(left.items()):
             became = outcome(found.get(born), each.epoch, each.before, each.after)
-            if became is Outcome.COMMITTED:
+            if became is WriteOutcome.COMMITTED:
                 _stored(run)
-            elif became is Outcome.FENCED:
+            elif became is WriteOutcome.FENCED:
                 self.fenced += 1
                 _refuse(run, StorageFailed(FENCED))
-            if became is not Outcome.REPEAT:
+            if became is not WriteOutcome.REPEAT:
                 del left[born]
         if left and error is not None and (not isinstance(error, StorageAway) or clock() > until):
             self._give_up(left, error)  # such as a full disk

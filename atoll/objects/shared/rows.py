@@ -209,14 +209,14 @@ class ObjectRows:
             if not born:
                 return
 
-    # Contents
+    # ObjectContents
 
     @asynccontextmanager
-    async def reading(self, born: int) -> AsyncIterator[Contents]:
+    async def reading(self, born: int) -> AsyncIterator[ObjectContents]:
         """What is stored of an object, as it is at one moment."""
         async with self._postgres.transaction() as connection:
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield Contents(connection, born)
+            yield ObjectContents(connection, born)
 
     @asynccontextmanager
     async def folding(self, born: int, epoch: int, seq: int, chunks: int) -> AsyncIterator[Fold]:
@@ -242,7 +242,7 @@ class NotOwner(Exception):
     """The object is of another node, or was opened again."""
 
 
-class Contents:
+class ObjectContents:
     def __init__(self, connection: Connection, born: int) -> None:
         self._connection = connection
         self._born = born

@@ -23,8 +23,8 @@ from atoll.objects.checks import CROWDED, MAX_HELD, MAX_PAGES, check_commit
 from atoll.objects.durable import COMMIT, Record
 from atoll.objects.faults import storage_failed
 from atoll.objects.shared.appends import Appends
+from atoll.objects.shared.cache_writer import CacheWriter
 from atoll.objects.shared.cached_files import CachedFiles
-from atoll.objects.shared.file_writer import FileWriter
 from atoll.objects.shared.kept_alone import prepare, refuse_kept
 from atoll.objects.shared.no_past import NoPast
 from atoll.objects.shared.owned import OwnedObject, OwnedTable
@@ -73,7 +73,7 @@ class SharedObjects:
         self._node = node
         self.rows = ObjectRows(postgres)
         self._appends = Appends(self.rows, self._settle)
-        self._writer = FileWriter(self.rows, files)
+        self._writer = CacheWriter(self.rows, files)
         self._writer.on_written = self._on_written
         self._table = OwnedTable()
         self._alarms = Alarms()
@@ -348,7 +348,7 @@ class SharedObjects:
 
     # Everything else
 
-    async def copy(self, source: ObjectKey, target: ObjectKey) -> None:
+    async def copy(self, source: ObjectKey, target: ObjectKey | None) -> None:
         raise InvalidArgument("nodes that share Durable Objects cannot copy one yet")
 
     async def delete(self, key: ObjectKey) -> None:

@@ -128,12 +128,22 @@ declare class Cache {
   match(request: RequestInfo, options?: { ignoreMethod?: boolean }): Promise<Response | undefined>;
   put(request: RequestInfo, response: Response): Promise<void>;
   delete(request: RequestInfo, options?: { ignoreMethod?: boolean }): Promise<boolean>;
+  // These throw, as at Cloudflare.
+  add(request: never): never;
+  addAll(requests: never): never;
+  keys(request: never): never;
+  matchAll(request: never): never;
 }
 
 declare class CacheStorage {
   private constructor();
   readonly default: Cache;
   open(name: string): Promise<Cache>;
+  // These throw, as at Cloudflare.
+  delete(name: never): never;
+  has(name: never): never;
+  keys(name: never): never;
+  match(request: never): never;
 }
 declare var caches: CacheStorage;
 

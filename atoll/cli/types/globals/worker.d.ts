@@ -111,26 +111,32 @@ interface TraceItem {
 
 // The older syntax: addEventListener("fetch", …)
 
+// Only the platform makes events of calls.
 declare class ExtendableEvent extends Event {
-  constructor(type: string, init?: EventInit);
+  protected constructor();
   waitUntil(promise: Promise<unknown>): void;
 }
 
 declare class FetchEvent extends ExtendableEvent {
-  constructor(type: string, init: EventInit & { request: Request });
+  private constructor();
   readonly request: Request;
   respondWith(response: Response | Promise<Response>): void;
   passThroughOnException(): void;
 }
 
-declare class ScheduledEvent extends ExtendableEvent {}
-interface ScheduledEvent extends ScheduledController {}
-declare class TailEvent extends ExtendableEvent {}
-declare class TraceEvent extends ExtendableEvent {}
+declare class ScheduledEvent extends ExtendableEvent {
+  private constructor();
+}
+declare class TailEvent extends ExtendableEvent {
+  private constructor();
+}
+declare class TraceEvent extends ExtendableEvent {
+  private constructor();
+}
 
 interface WorkerEvents extends Record<string, Event> {
   fetch: FetchEvent;
-  scheduled: ScheduledEvent;
+  scheduled: ScheduledEvent & ScheduledController;
   error: ErrorEvent;
   unhandledrejection: PromiseRejectionEvent;
   rejectionhandled: PromiseRejectionEvent;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from struct import error as StructError
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -16,9 +16,6 @@ from atoll.engine.objects.far import frames
 from atoll.errors import Failure, ObjectFailure, StorageFailed
 from atoll.objects.store import ObjectKey, check_key
 from atoll.wire.generated import ErrorCode, Event
-
-if TYPE_CHECKING:
-    from atoll.engine.objects.among_nodes import AmongNodes
 
 log = logging.getLogger("atoll.objects")
 
@@ -107,11 +104,19 @@ class ServedCall:
                 far.cancel()
 
 
+class ObjectsOfNode(Protocol):
+    """What is here, for other nodes (engine/objects/among_nodes.py)."""
+
+    def serve(self, said: frames.LinkedCall, served: ServedCall) -> None: ...
+
+    async def let_go(self, key: ObjectKey) -> bool: ...
+
+
 class ServedCalls:
     """A LinkEnd: the calls of other nodes, by the connection that they came over."""
 
     def __init__(self) -> None:
-        self.among: AmongNodes | None = None  # set before the node listens
+        self.among: ObjectsOfNode | None = None  # set before the node listens
         self._calls: dict[LinkConnection, dict[int, ServedCall]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.count = 0

@@ -38,7 +38,7 @@ SOME_BYTES: Final = 8 << 20
 LOST: Final = "the database does not have all commits of this object"
 
 
-class FileWriter:
+class CacheWriter:
     def __init__(self, rows: ObjectRows, files: CachedFiles) -> None:
         self._rows = rows
         self.files = files
