@@ -44,7 +44,7 @@ MINE = {  # resources of Acme, by the name of the path parameter
     "database": "acmething-db",
     "alias": "acmething-next", "store": "acmething-store", "secret": "ACMETHING_KEY",
     "dataset": "acmething_data", "certificate": "acmething-certificate",
-    "asset": "acmething.js", "page": "workers/acmething", "workflow": "acmething-flow", "instance": "acmething-1",
+    "asset": "acmething.js", "page": "workers/acmething", "workflow": "acmething-flow", "instance": "acmething-1", "pid": "1", "isolate": "1",
 }  # fmt: skip
 NOBODYS = {
     "worker": "nobodysx", "version": "9", "name": "NOBODYSX_SECRET", "namespace": "nobodysx-ns", "key": "nobodysx-key",
@@ -54,13 +54,14 @@ NOBODYS = {
     "database": "nobodysx-db",
     "alias": "nobodysx-next", "store": "nobodysx-store", "secret": "NOBODYSX_KEY",
     "dataset": "nobodysx_data", "certificate": "nobodysx-certificate",
-    "asset": "nobodysx.js", "page": "workers/nobodysx", "workflow": "nobodysx-flow", "instance": "nobodysx-1",
+    "asset": "nobodysx.js", "page": "workers/nobodysx", "workflow": "nobodysx-flow", "instance": "nobodysx-1", "pid": "2", "isolate": "2",
 }  # fmt: skip
 
 # Bodies for endpoints that need one: well-formed and harmful.
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/workers"): {"name": "acmething", "script": SCRIPT},
     ("PUT", "/api/workers/{worker}"): {"script": "export default { fetch() {} }"},
+    ("POST", "/api/playground/run"): {"script": "export default { fetch(request, env) { return Response.json(env) } }"},
     ("POST", "/api/workers/{worker}/versions"): {"script": "export default { fetch() {} }"},
     ("POST", "/api/workers/{worker}/deployments"): {"versions": [{"version": 1, "percentage": 100}], "force": True},
     ("POST", "/api/workers/{worker}/rollback"): {"version": 1, "force": True},
@@ -123,6 +124,9 @@ UNNAMED: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/dashboard"): (307,),
     ("GET", "/api/routes/match"): (400,),
     ("GET", "/api/node/series"): (403,),
+    ("GET", "/api/node/engines"): (403,),
+    ("GET", "/api/node/engines/live"): (403,),
+    ("GET", "/api/node/health"): (403,),
     ("GET", "/api/nodes"): (403,),
     ("POST", "/api/tenants"): (403,),
     ("GET", "/api/tenants"): (403,),
