@@ -108,9 +108,10 @@ async def state_of(folder: Path) -> dict[str, Any]:
         state: dict[str, Any] = {}
         for deployment in node.deployer.all():
             version = deployment.version
+            stored = await node.deployer.version(deployment, str(deployment.number))
             history = [each.number for each in node.store.versions(deployment.id)]
             state[deployment.name] = {
-                "code": version.modules[0].source, "env": dict(version.env), "routes": deployment.routes,
+                "code": stored.version.modules[0].source, "env": dict(version.env), "routes": deployment.routes,
                 "secrets": dict(version.secrets), "number": deployment.number, "history": history,
             }  # fmt: skip
             for host in ("old.example", "new.example"):

@@ -94,6 +94,7 @@ class Reader:
         self.folder, self.port = folder, port
         bin_folder = folder / "bin"
         bin_folder.mkdir()
+        (folder / "var/log/atoll").mkdir(parents=True)
         wrapper = bin_folder / "curl"  # fails on an error of the API, but not on one of a worker, which may be intended
         wrapper.write_text(
             f'#!/bin/sh\ncase "$*" in *" localhost:{port}"*|"localhost:{port}"*|*//localhost:{port}*)\n'
@@ -119,7 +120,8 @@ class Reader:
         text = text.replace("https://atoll.example", api).replace(
             "examples/deploy.py", f"examples/deploy.py --server {api}"
         )
-        for outside in ("/etc/atoll", "/var/lib/atoll", "/opt/atoll", "/backup"):
+        text = re.sub(r"(atoll bench .*--seconds) \d+", r"\1 1", text)
+        for outside in ("/etc/atoll", "/var/lib/atoll", "/var/log/atoll", "/opt/atoll", "/backup"):
             text = re.sub(rf"(?<![\w.]){outside}(?![\w-])", str(self.folder) + outside, text)
         return re.sub(r"atoll-\d{8}-\d{6}\.tar", "$(ls atoll-*.tar | head -1)", text)
 

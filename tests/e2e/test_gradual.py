@@ -159,4 +159,4 @@ def test_a_rollback_rule_survives_a_kill_and_returns_to_the_version_before(new_a
     assert failed["rollback"]["state"] == "rolled_back" and newest["source"] == "rollback"
     assert f"fragile is back on version 1: {newest['message']}" in atoll.log()
     metrics = atoll.control("GET", "/metrics").text
-    assert re.search(r'atoll_automatic_rollbacks_total\{tenant="default",worker="fragile"\} 1\.0', metrics)
+    assert re.search(r'atoll_automatic_rollbacks_total\{tenant="default",worker="fragile"\} 1\n', metrics)
