@@ -47,7 +47,7 @@ defaults
     timeout server 120s
     timeout tunnel 1h
     option forwardfor
-    option redispatch
+    option redispatch 1
     retries 3
 frontend atoll
     bind :{port}
@@ -75,7 +75,8 @@ http:
   middlewares:
     atoll-retry:
       retry:
-        attempts: 3
+        attempts: 5
+        initialInterval: 50ms
         status: ["502", "503"]  # also of a node that was lost after it had the request; never for POST and PATCH
   services:
     atoll:
@@ -84,7 +85,10 @@ http:
         healthCheck:
           path: /readyz
           hostname: localhost
-          interval: 2s
+          interval: 1s
+        passiveHealthCheck:
+          failureWindow: 3s
+          maxFailedAttempts: 1
         servers:
 {servers}
 """
@@ -114,7 +118,7 @@ def nginx(addresses: Sequence[str], port: int) -> str:
 
 def haproxy(addresses: Sequence[str], port: int) -> str:
     lines = [
-        f"    server node{number} {address} check inter 1s fall 1 rise 1" for number, address in enumerate(addresses, 1)
+        f"    server node{number} {address} check inter 1s fall 2 rise 1" for number, address in enumerate(addresses, 1)
     ]
     return HAPROXY.format(servers="\n".join(lines), port=port)
 
