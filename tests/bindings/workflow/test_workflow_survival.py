@@ -98,7 +98,7 @@ def test_a_step_that_uses_up_the_memory_fails_and_the_instance_with_it(new_atoll
     deploy(node, WORKER, TESTS, limits={"memory_mb": 64})
     start(node, WORKER, "hungry", "h1")
     listed = "/api/workflows/flow/instances/h1"  # the worker itself is ended whenever its memory is used up
-    node.wait_until(lambda: node.control("GET", listed).json["status"] == "errored", 90)
+    node.wait_until(lambda: node.control("GET", listed).json.get("status") == "errored", 90)
     assert counts(node, WORKER, "h1") == {"one": 1, "eats": 2}
     error = status(node, WORKER, "h1")["error"]
     assert error == {"name": "WorkflowInternalError", "message": "Attempt failed due to internal workflows error"}
