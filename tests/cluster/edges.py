@@ -68,6 +68,9 @@ def edge(kind: str, nodes: Nodes, folder: Path) -> Iterator[int]:
     """The real program with what `atoll edge` prints; the port it listens on."""
     port = free_port()
     api = f"http://localhost:{nodes.all[0].port}"
+    running = {each.port for each in nodes.all}
+    # A node that an earlier test has killed is in the list until its lease is over.
+    Atoll.wait_until(lambda: ports_of_nodes(nodes.all[0]) == running, 30)
     command = [nodes.all[0].command[0], "edge", kind, "--port", str(port), "--api", api]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     started = KINDS[kind](folder, printed, port)
@@ -83,6 +86,12 @@ def edge(kind: str, nodes: Nodes, folder: Path) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(20)
+
+
+def ports_of_nodes(node: Atoll) -> set[int]:
+    """Of those that an edge is told about."""
+    listed = node.control("GET", "/api/nodes").json["nodes"]
+    return {int(each["address"].rpartition(":")[2]) for each in listed if each["state"] not in ("lost", "draining")}
 
 
 def listens(port: int) -> bool:
